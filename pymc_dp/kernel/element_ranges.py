@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_PAIRED = 2**28
 """Candidates times pairs of corners, of all elements; of more, rows in different cells count one by one."""
+AT_ONCE = 2**22
+"""Pairs of corners that are held at once."""
 PER_ELEMENT = 2.0**-48
 """What a sum over elements loses to floats for each of them, over the largest sum of sizes."""
 
@@ -116,9 +118,8 @@ class Pairs:
         corners = self._alone.shape[1]
         own = [self._every[number] for number in sorted({one for cell in cells for one in self._elements[cell]})]
         shared = [np.flatnonzero(np.isin(element.cells, cells)) for element in own]
-        work = (len(cells) * corners) ** 2
-        work += sum(len(element.parts) * (len(here) * corners) ** 2 for element, here in zip(own, shared, strict=True))
-        if work <= self._most * len(cells):
+        work = sum(len(element.parts) * (len(here) * corners) ** 2 for element, here in zip(own, shared, strict=True))
+        if (len(cells) * corners) ** 2 <= AT_ONCE and work <= self._most * len(cells):
             return self._compared(cells, own, shared, absent=absent)
         ends = self._alone[cells]
         if len(cells) == 1:

@@ -20,7 +20,7 @@ from pymc_dp.kernel.arguments import finite
 from pymc_dp.kernel.choices import Penalty
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.exact_sums import RowSums, Totals, exact
-from pymc_dp.kernel.layout import COARSE, Layout, numbers
+from pymc_dp.kernel.layout import COARSE, Layout, given_candidates, numbers
 from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay, Payer
 
 
@@ -137,17 +137,16 @@ class ExactChoices(Payer):
 
         Notes
         -----
-        **Guarantee.** That of one choice (`Layout.choice` of `Layout.exponents_of_rows`): neighbours differ in one row,
+        **Guarantee.** That of one choice (`Layout.choice_for_each`): neighbours differ in one row,
         under replace alone, and choices are independent (parallel composition). Class exact.
         """
         if type(rows) is not RowSums:
             raise ArgumentError("rows must be RowSums, and of no class derived from it.")
         layout = rows._layout
         self._check_same(layout)
-        given, log_weights = _given(coefficients, public, 2)
+        given, log_weights = given_candidates(coefficients, public)
         possible = log_weights > -np.inf
-        span = float(np.ptp(log_weights[possible]))
-        exponents, finer = layout.exponents_of_rows(given, beta, span)
+        exponents, finer = layout.exponents_of_rows(given, beta, log_weights)
         self._pay(pay, layout.choice(exponents[possible], len(possible)), "choose_for_each")
         held = exponents * 2.0 ** (finer - layout.finer)
         fixed = np.array(draw.fixed_exponents(log_weights), dtype=np.int64) << finer
@@ -233,18 +232,7 @@ class ExactChoices(Payer):
         return exact(exponents, self._totals._sums)
 
 
-def _given(coefficients: Any, public: Any, axes: int) -> tuple[Array, Array]:
-    """Check candidates: coefficients, 0 for what is excluded, and public log weights."""
-    given = numbers(coefficients)
-    if given.ndim != axes or not len(given):
-        raise ArgumentError("Coefficients must have a row for each candidate.")
-    log_weights = draw.log_weights(public, given.shape[:-1])
-    draw.slack(given.shape[-2])  # refuses too many
-    given[log_weights == -np.inf] = 0.0
-    return given, log_weights
-
-
 def candidates_of(layout: Layout, coefficients: Any, beta: float, public: Any, axes: int = 2) -> tuple[Array, Array]:
     """Check candidates: exponents, and public log weights."""
-    given, log_weights = _given(coefficients, public, axes)
+    given, log_weights = given_candidates(coefficients, public, axes)
     return layout.exponents(given, beta), log_weights

@@ -23,7 +23,8 @@ from pymc_dp.kernel.limits import MOST_ROWS
 from pymc_dp.kernel.payer import Array
 from pymc_dp.kernel.readings import Counts, Numbers, Places, Powers
 from pymc_dp.kernel.shapes import GRID, Move
-from pymc_dp.kernel.tallies import NOISES, Tally
+from pymc_dp.kernel.sums import ORDERS
+from pymc_dp.kernel.tallies import Tally
 
 TANGENTS = 16
 """Of an arc of squares, which lies within the polygon of so many tangents and of its chord."""
@@ -199,21 +200,23 @@ class Layout:
         """Return (..., size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
         return self._whole(coefficients, beta, self.finer)
 
-    def exponents_of_rows(self, coefficients: Any, beta: float, span: float = 0.0) -> tuple[Array, int]:
+    def exponents_of_rows(self, coefficients: Any, beta: float, log_weights: Array) -> tuple[Array, int]:
         """Return exponents of choices that each row makes by itself, and by how many bits they are finer than 2^-48.
 
         Parameters
         ----------
         coefficients : (n, size) array
         beta : float
-        span : float
-            Of public log weights.
+        log_weights : (n,) array
+            Public, as `given_candidates` returns them.
 
         Notes
         -----
         They are multiples of 2^-(48 + bits) nats, in the units of `exponents`: as fine as what a row adds, and public
         log weights, stay below 2^61 each.
         """
+        possible = log_weights[log_weights > -np.inf].tolist()
+        span = max(possible) - min(possible)
         largest = max(self._size(self._whole(coefficients, beta, 0)), span * 2.0**draw.SHIFT, 1.0)
         for bits in range(min(self.finer, max(62 - math.frexp(largest)[1], 0)), -1, -1):
             found = self._whole(coefficients, beta, bits)
@@ -319,6 +322,12 @@ class Layout:
         slack = max(moved, 1) * draw.slack(exponents.shape[1])
         return BoundedRangeEvent(eta=float_up(self.nats(wide) + slack))
 
+    def choice_for_each(self, coefficients: Any, *, beta: float = 1.0, public: Any = None) -> BoundedRangeEvent:
+        """Return what a choice of each row costs: that of one; arguments as of `ByTotals.choose_for_each`."""
+        given, log_weights = given_candidates(coefficients, public)
+        exponents, _ = self.exponents_of_rows(given, beta, log_weights)
+        return self.choice(exponents[log_weights > -np.inf], len(given))
+
     def soft_max_move(self, exponents: Array) -> tuple[int, int]:
         """Return by how many bits units of a soft maximum are coarser than exponents, and what it moves by in these.
 
@@ -331,7 +340,7 @@ class Layout:
 
     def soft_max(self, exponents: Array, noise: str, scale: float) -> Event:
         """Return what a soft maximum costs; refuse noise that cannot be drawn."""
-        return _noised(self.soft_max_move(exponents)[1], word("noise", noise, NOISES), scale)
+        return _noised(self.soft_max_move(exponents)[1], word("noise", noise, ORDERS), scale)
 
     def shares_move(self, exponents: Array) -> int:
         """Return by how much neighbours move all shares together (L1), in units of 2^-40, each rounded down.
@@ -377,3 +386,14 @@ def numbers(values: Any) -> Array:
     if found.dtype.kind not in "biuf":
         raise ArgumentError("Coefficients must be an array of real numbers.")
     return found.astype(np.float64)
+
+
+def given_candidates(coefficients: Any, public: Any, axes: int = 2) -> tuple[Array, Array]:
+    """Check candidates: return coefficients, 0 for what is excluded, and public log weights."""
+    given = numbers(coefficients)
+    if given.ndim != axes or not len(given):
+        raise ArgumentError("Coefficients must have a row for each candidate.")
+    log_weights = draw.log_weights(public, given.shape[:-1])
+    draw.slack(given.shape[-2])  # refuses too many
+    given[log_weights == -np.inf] = 0.0
+    return given, log_weights

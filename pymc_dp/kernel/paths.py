@@ -6,7 +6,6 @@ The log-likelihood of the states is a sum over steps, each linear in whole numbe
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from types import ModuleType
 from typing import Any, final, override
 
@@ -62,7 +61,7 @@ class Paths(Conjugate):
     def linear(self) -> Array:
         return self.evidence
 
-    @cached_property
+    @property
     def reached(self) -> Array:
         """Which states a path may be in at each step: (n_steps, n_states)."""
         found = [self.start > 0]

@@ -311,14 +311,12 @@ class Tally:
             return np.asarray(sum(pool.map(lambda span: work(rows, *span), spans)))
 
     def each(self, rows: Rows) -> tuple[Array, Array]:
-        """Return the cell of each row, and its (n_rows, size) whole numbers; -1 in no cell. **Private**.
+        """Return the cell of each row, -1 for none, and its (n_rows, size) whole numbers, without weights. **Private**.
 
         Of `Places` the cell and the place together, a cell's places one after the other, and no numbers. Raises as
         `exact` does.
         """
         rows, n_rows = self._laid_out(rows)
-        if self.weighted:
-            raise PrivacyError(LENGTHS)
         reading, codes, numbers = self.reading, [np.zeros(0, dtype=np.int64)], []
         with np.errstate(all="ignore"):
             for start in range(0, n_rows, CHUNK):

@@ -18,8 +18,7 @@ from pymc_dp.kernel.exact_sums import RowSums, Totals
 from pymc_dp.kernel.layout import SHARE_BITS
 from pymc_dp.kernel.paths import Paths
 from pymc_dp.kernel.payer import FLOAT64, Array, Pay
-from pymc_dp.kernel.sums import Noise, log_mean_exp
-from pymc_dp.kernel.tallies import NOISES
+from pymc_dp.kernel.sums import ORDERS, Noise, log_mean_exp
 
 FAMILIES = (*CONJUGATES, Paths)
 """Exactly these."""
@@ -99,7 +98,7 @@ class ByTotals(ExactChoices):
         possible = log_weights > -np.inf
         exponents, fixed = exponents[possible], self._fixed(log_weights[possible])
         coarser, moved = self.layout.soft_max_move(exponents)
-        (scale,), kind = positive(scale=scale), word("noise", noise, NOISES)
+        (scale,), kind = positive(scale=scale), word("noise", noise, ORDERS)
         self._pay(pay, self.layout.soft_max(exponents, kind, scale), "soft_max")
         unit = Fraction(2**coarser, 2 ** (draw.SHIFT + self.layout.finer))
 

@@ -11,12 +11,12 @@ from pymc_dp.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel import draw, element_ranges
 from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.kernel.layout import Layout
-from pymc_dp.kernel.readings import Places, Powers
+from pymc_dp.kernel.readings import Numbers, Places, Powers
 from pymc_dp.kernel.shapes import GRID
 from pymc_dp.kernel.tallies import Cells, Key, Rows, Tally
 from pymc_dp.kernel.totals import ByTotals, Totals
 from tests.kernel.pairs import PAIRS, exp_down, spread_of_ratios
-from tests.kernel.test_totals import coefficients, exact, held, layout_of, random_tally, rows_of, same_public, tables
+from tests.kernel.test_totals import N, coefficients, exact, held, layout_of, random_tally, rows_of, same_public, tables
 
 
 def of_elements(rng, layout, tally, n, K):
@@ -183,3 +183,44 @@ def test_sums_of_any_exponents_are_exact_however_few_are_not_zero():
             given = np.rint(rng.normal(size=(30, 40)) * scale) * (rng.random((30, 40)) < share)
             expected = [sum(int(a) * b for a, b in zip(row, totals._sums, strict=True)) for row in given]
             assert k._sums(given) == expected
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_tallies_of_the_same_row_move_elements_together(relation):
+    """Numbers of a box, places with combinations without a cell, and a number with its square."""
+    rng, ratios = np.random.default_rng(5), []
+    box = Numbers(-1.0, 1.0, 2, (("identity", 0.0, 0), ("identity", 0.0, 1)), (0.0, 0.3), (0.1, 0.2), (10, 5))
+    curve = Numbers(-1.0, 1.0, 1, (("identity", 0.0, 0),), (0.0,), (1 / GRID,), (GRID,), "curve")
+    for trial in range(PAIRS // 4):
+        public, n, K = bool(trial % 2), int(rng.integers(1, 4)), 3
+        key = Key(np.arange(3), public=public)
+        tallies = [
+            Tally(reading=box, cells=Cells((key,)), sized=True),
+            Tally(reading=Places(3), cells=Cells((key,), np.array([0, 1, -1]))),
+            Tally(reading=curve),
+        ]
+        layout = Layout(tallies, relation, N if relation == "replace" else None)
+        units = np.concatenate([np.ones(layout.size - 2), np.full(2, 1 / GRID)])
+        given = rng.normal(size=(n, K, layout.size)) * units * (rng.random((n, 1, layout.size)) < 0.7)
+        exponents = layout.exponents(given, 1.0).reshape(n * K, -1)
+        rows = []
+        for cell, place, x, y, z in itertools.product(
+            range(3), range(3), (-1.0, 1.0), (-1.0, np.nan, 1.0), (-1.0, 0.3)
+        ):
+            own = [
+                Rows([np.array([[x, y]])], [np.array([cell])]),
+                Rows([np.array([place])], [np.array([cell])]),
+                Rows([np.array([z])], []),
+            ]
+            each = [int(one) for tally, row in zip(tallies, own, strict=True) for one in tally.exact(row).ravel()]
+            rows.append((cell, exact(exponents, each)))
+        kept = [rows[at] for at in rng.permutation(len(rows))[:40]]
+        moves = [one for _, one in rows]
+        if relation == "replace":
+            pairs = [(a, b) for (x, a), (y, b) in itertools.combinations(kept, 2) if x == y or not public]
+            moves = [[p - q for p, q in zip(a, b, strict=True)] for a, b in pairs]
+        used = max(ranges(one, np.full((n, K), True))[0] for one in moves)
+        wide, far = layout.range_each(exponents.reshape(n, K, -1)), layout.largest_move(exponents)
+        assert used <= wide and max(abs(value) for one in moves for value in one) <= far
+        ratios.append(used / wide)
+    assert np.median(ratios) > 0.8

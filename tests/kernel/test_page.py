@@ -7,6 +7,7 @@ from pathlib import Path
 import pymc_dp
 from pymc_dp.kernel import Kernel
 from pymc_dp.kernel.gram import CERTIFIED
+from pymc_dp.kernel.totals import ByTotals
 
 ROOT = Path(pymc_dp.__file__).parents[1]
 PAGE = (ROOT / "docs" / "kernel.md").read_text(encoding="utf-8")
@@ -21,7 +22,8 @@ def test_every_test_that_the_page_names_is_there():
 
 
 def test_every_operation_and_every_shape_is_on_the_page():
-    public = {name for name, _ in inspect.getmembers(Kernel, inspect.isfunction) if not name.startswith("_")}
+    methods = [one for kernel in (Kernel, ByTotals) for one in inspect.getmembers(kernel, inspect.isfunction)]
+    public = {name for name, _ in methods if not name.startswith("_")}
     table = PAGE[PAGE.index("## 7 ") :]
     assert {name for name in public - NO_OPERATION if f"`{name}" not in table} <= {"beside"}
     assert not {shape.__name__ for shape in CERTIFIED if f"| `{shape.__name__}" not in PAGE}
