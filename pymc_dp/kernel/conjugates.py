@@ -16,6 +16,7 @@ import numpy as np
 
 from pymc_dp.kernel.accounting.events import BoundedRangeEvent
 from pymc_dp.kernel.arguments import word
+from pymc_dp.kernel.corner_ranges import AT_ONCE
 from pymc_dp.kernel.draw import SHIFT
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.layout import Block, Layout
@@ -37,6 +38,10 @@ class Conjugate(ABC):
     @abstractmethod
     def linear(self) -> Array:
         """Public coefficients of the sums: (m, size)."""
+
+    def owned(self, layout: Layout) -> tuple[Array, int] | None:
+        """Return of which of several things each sum is, where functions are of the sums of each; and how many."""
+        return None
 
     @abstractmethod
     def range(self, layout: Layout, linear: Array) -> float:
@@ -112,10 +117,17 @@ class OneEach(Conjugate):
         size = float((np.abs(a) * far[0, :, None, None] + np.abs(b) * far[1, :, None, None]).sum(axis=0).max(initial=0))
         below = [(each < -ROOM * max(float(np.abs(each).max(initial=0.0)), 1e-300)).any() for each in (a, b)]
         cut = [bool(below[0]) and self.kind == "beta", bool(below[1]) or bool(room[1].any())]
-        a, b = (block.of_groups(each, together=replace) for each in (a, b))
-        found = 0.0
-        for place in range(a.shape[2] - 1 if replace else 1):
-            x, y = (each[:, :, place + 1 :] - each[:, :, place, None] if replace else each for each in (a, b))
+        stays = replace and block.groups.shape[1] == 1 and not block.absent.any()
+        a, b = (each if stays else block.of_groups(each, together=replace) for each in (a, b))
+        pairs = np.zeros((2, 1), dtype=np.int64)
+        if stays:
+            pairs = block.pairs.T if at is block.corners.at else np.arange(2)[:, None]
+        elif replace:
+            pairs = np.stack(np.triu_indices(a.shape[2], 1))
+        found, step = 0.0, max(1, AT_ONCE // a[:, :, 0].size)
+        for start in range(0, pairs.shape[1], step):
+            one, two = pairs[:, start : start + step]
+            x, y = ((each[:, :, one] - each[:, :, two] if replace else each) for each in (a, b))
             over = self._over(x, y)
             if cut[0]:  # where a sum below 0 counts as 0, a part of its move is left
                 over = np.maximum(over, self._over(np.zeros_like(x), y))
@@ -128,10 +140,10 @@ class OneEach(Conjugate):
         """Return the range over the boxes of a φ + b ψ: it is at the ends, or where the slope is 0."""
         low, high = self.low[:, None, None], self.high[:, None, None]
         with np.errstate(all="ignore"):
-            flat = np.nan_to_num(a / (a + b if self.kind == "beta" else b), nan=0.0)
-        points = np.stack(np.broadcast_arrays(low, high, np.clip(flat, low, high)))
-        first, second = self._terms(points)
-        return np.asarray(np.ptp(a * first + b * second, axis=0))
+            flat = np.clip(a / (a + b if self.kind == "beta" else b), low, high)
+        flat[np.isnan(flat)] = np.broadcast_to(low, flat.shape)[np.isnan(flat)]
+        one, two, three = (a * first + b * second for first, second in map(self._terms, (low, high, flat)))
+        return np.asarray(np.maximum(np.maximum(one, two), three) - np.minimum(np.minimum(one, two), three))
 
     def _terms(self, points: Array) -> tuple[Array, Array]:
         if self.kind == "normal":
@@ -241,8 +253,12 @@ def drawing(layout: Layout, families: Sequence[Conjugate], exponents: Sequence[A
     total = 0.0
     for family, own in zip(families, exponents, strict=True):
         linear = own * 2.0 ** -(SHIFT + layout.finer)
-        family.check_floats(layout, linear)
-        total += family.range(layout, linear)
+
+        def priced(family: Conjugate = family, linear: Array = linear) -> float:
+            family.check_floats(layout, linear)
+            return family.range(layout, linear)
+
+        total += layout.remembered(priced, type(family), *vars(family).values(), linear)
     return BoundedRangeEvent(eta=max(total, 1e-300) * (1 + ROOM))
 
 

@@ -1,9 +1,12 @@
-"""By how much one row moves public linear functions of exact sums: the largest over pairs of known corners."""
+"""By how much one row moves public linear functions of exact sums: the largest over pairs of known corners.
+
+Of one choice, or of many together.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +29,8 @@ def range_of(block: Block, exponents: Array, *, replace: bool) -> float:
     Under replace of differences of two corners of a group; where these are too many, twice that of one corner and a
     centre, which is the same for all corners.
     """
+    if replace and block.groups.shape[1] == 1 and not block.absent.any() and len(exponents) > 2:
+        return range_of_each(block, exponents, replace=True).wide
     (at, room), n = block.corners, len(exponents)
     count = block.of_groups(np.zeros((1, block.cells, len(at))), together=replace).shape
     many = math.prod(count) * count[2] * max(n, 2**6) > MOST_PAIRED
@@ -68,4 +73,53 @@ def moves_of(block: Block, exponents: Array, *, replace: bool) -> Array:
         rounded = (np.abs(held) @ room).max(axis=1)
         size = np.einsum("kcj,vj->kcv", np.abs(held), np.abs(at)).max(axis=(1, 2))
         found[start : start + step] = wide.max(axis=1) + (2 if replace else 1) * rounded + ROUNDINGS * size
+    return found
+
+
+class Moved(NamedTuple):
+    """Sum of ranges that one row moves elements by at most, and how many elements it moves."""
+
+    wide: float
+    elements: int
+
+
+def range_of_each(block: Block, exponents: Array, *, replace: bool) -> Moved:
+    """Return a bound of the sum over elements of the range over k of what one row moves their exponents by.
+
+    Exponents are (K, n_sums), and each cell is of one element, or of none, where they are 0. No less than it is,
+    whatever floats do. Under replace rows of one cell are compared; those of two add up, whosever these are.
+    """
+    (at, room), count = block.corners, len(exponents)
+    stays = replace and block.groups.shape[1] == 1 and not block.absent.any()
+    moves = at[block.pairs[:, 0]] - at[block.pairs[:, 1]] if replace else at[:0]
+    both = np.concatenate([moves, at[:0] if stays else at])
+    ends = np.full((2, block.cells, len(both)), -np.inf)
+    step = max(2, AT_ONCE // (block.cells * len(both)))
+    for start in range(0, count, step):
+        held = exponents[start : start + step]
+        own = held.reshape(len(held), block.cells, block.size) @ both.T
+        ends = np.maximum(ends, [own.max(axis=0), -own.min(axis=0)])
+    wide = ends.sum(axis=0)
+    cells = (block.cells, block.size)
+    loose = np.ptp(exponents, axis=0).reshape(cells)
+    size = float((np.abs(exponents).max(axis=0).reshape(cells) @ np.abs(at).T).max())
+    floats, moved = ROUNDINGS * size + float((loose @ room).max()), loose.any(axis=1)
+    if not replace:
+        return Moved(float(wide.max()) + floats, int(moved.any()))
+    most = float(wide[:, : len(moves)].max())
+    if stays:
+        return Moved(most + 2 * floats, int(moved.any()))
+    most = max(most, *_two(block, wide[:, len(moves) :].max(axis=1), stays=0.0))
+    return Moved(most + 2 * floats, int(max(_two(block, moved.astype(float), stays=1.0))))
+
+
+def _two(block: Block, numbers: Array, *, stays: float) -> list[float]:
+    """Return the sum of the two largest numbers of each group of cells.
+
+    Where a group is one cell, its own: if a row may be in none; else a share, where rows of one cell count otherwise.
+    """
+    found = []
+    for cells, absent in zip(block.groups, block.absent, strict=True):
+        own = np.sort(numbers[np.unique(cells)])
+        found.append(float(own[-2:].sum()) if len(own) > 1 else float(own[0]) * (1.0 if absent else stays))
     return found

@@ -25,8 +25,8 @@ FLOAT = 2.0**-40
 """Bound of the relative error of exp in float64 on [-64, 0]: a thousand times what libraries state. It is that of
 choices; a soft maximum needs `sums.FLOAT`."""
 MOST_CANDIDATES = 2**23
-LEAST = -1e290
-"""Log weights below the largest are held here: times 2^48 it is a float."""
+LEAST = -1e250
+"""Log weights below the largest are held here: times 2^48, and in yet finer units, it is a float."""
 NEAREST = 2.0**11
 """Of a choice of each row: largest cost, and largest difference of public log weights; their sum is an int64."""
 
@@ -104,8 +104,13 @@ def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
 
 def fixed_exponents(public: Array) -> list[int]:
     """Return public log weights, less the largest, in whole multiples of 2^-48; 0 for what is excluded."""
-    logs = np.where(public > -np.inf, public - public.max(), 0.0)
-    return [int(value) for value in np.rint(np.maximum(logs, LEAST) * 2.0**SHIFT)]
+    return [int(value) for value in fixed_floats(public)]
+
+
+def fixed_floats(public: Array) -> Array:
+    """Return the same as floats, of each row by itself."""
+    logs = np.where(public > -np.inf, public - public.max(axis=-1, keepdims=True), 0.0)
+    return np.asarray(np.rint(np.maximum(logs, LEAST) * 2.0**SHIFT))
 
 
 def weights_of(exponents: Sequence[int], possible: Array, finer: int = 0) -> Array:
@@ -122,16 +127,16 @@ def weights_of(exponents: Sequence[int], possible: Array, finer: int = 0) -> Arr
     """
     top = max(value for value, can in zip(exponents, possible, strict=True) if can)
     held = [min(max((value - top) >> finer, -(2**62)), 0) for value in exponents]  # what is excluded may lie far above
-    return _weights(np.array(held, dtype=np.int64), possible)
+    return weights_behind(np.array(held, dtype=np.int64), possible)
 
 
 def weights_of_rows(exponents: Array, possible: Array, finer: int = 0) -> Array:
     """Return what `weights_of` does of each row of (n, K) exponents, int64 numbers below 2^62."""
     top = np.where(possible, exponents, -(2**62)).max(axis=-1, keepdims=True)
-    return _weights((exponents - top) >> finer, possible)
+    return weights_behind((exponents - top) >> finer, possible)
 
 
-def _weights(behind: Array, possible: Array) -> Array:
+def weights_behind(behind: Array, possible: Array) -> Array:
     """Return C + floor(2^m e^(2^-48 behind)), and 0 for what is not possible."""
     bits = _bits(behind.shape[-1])
     near = np.exp(np.minimum(behind, 0) * 2.0**-SHIFT)

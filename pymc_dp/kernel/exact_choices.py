@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dp.kernel import draw
+from pymc_dp.kernel import draw, limbs
 from pymc_dp.kernel.account import Account
-from pymc_dp.kernel.arguments import finite
+from pymc_dp.kernel.arguments import finite, whole
 from pymc_dp.kernel.choices import Penalty
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
-from pymc_dp.kernel.exact_sums import RowSums, Totals, exact
+from pymc_dp.kernel.exact_sums import RowSums, Totals, exact, products
 from pymc_dp.kernel.layout import COARSE, Layout, given_candidates, numbers
 from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay, Payer
 
@@ -88,19 +88,25 @@ class ExactChoices(Payer):
         possible = log_weights > -np.inf
         event = self.layout.choice(exponents[possible], len(possible))
         self._pay(pay, event, "choose_by_sums")
-        return int(self._chosen(exponents[None], log_weights[None])[0])
+        return int(self._chosen(exponents, self._of_one, log_weights[None])[0])
 
-    def choose_each(self, coefficients: Any, *, beta: float = 1.0, public: Any = None, pay: Pay = None) -> Array:
+    def choose_each(
+        self, coefficients: Any, owners: Any, *, beta: float = 1.0, public: Any = None, n: int = 1, pay: Pay = None
+    ) -> Array:
         """Draw a candidate for each of n elements, independent given the sums, as `choose` does.
 
         Parameters
         ----------
-        coefficients : (n, n_candidates, size) array
-            Public; those of excluded candidates do not count.
+        coefficients : (n_candidates, size) array
+            Public.
+        owners : (size,) array
+            The element that each sum counts for, -1 for none; all sums of a cell count for one.
         beta : float
             > 0.
         public : (n, n_candidates) array, optional
             Log weights that owe nothing to the rows; -inf excludes.
+        n : int
+            Used without `public`.
 
         Returns
         -------
@@ -111,9 +117,15 @@ class ExactChoices(Payer):
         **Guarantee.** Bounded range `Layout.range_each`, and `draw.slack` for each element that a row may move. Class
         exact.
         """
-        exponents, log_weights = candidates_of(self.layout, coefficients, beta, public, axes=3)
-        self._pay(pay, self.layout.choices(exponents, log_weights > -np.inf), "choose_each")
-        return self._chosen(exponents, log_weights)
+        given = numbers(coefficients)
+        if given.ndim != 2 or not len(given):
+            raise ArgumentError("Coefficients must have a row for each candidate.")
+        n = whole("n", n) if public is None else len(np.atleast_1d(public))
+        log_weights = draw.log_weights(public, (n, len(given)))
+        draw.slack(len(given))  # refuses too many
+        owners, exponents = self.layout.owners(owners, n), self.layout.exponents(given, beta)
+        self._pay(pay, self.layout.choices(exponents, owners, log_weights > -np.inf), "choose_each")
+        return self._chosen(exponents, owners, log_weights)
 
     def choose_for_each(
         self, rows: RowSums, coefficients: Any, *, beta: float = 1.0, public: Any = None, pay: Pay = None
@@ -164,7 +176,7 @@ class ExactChoices(Payer):
         both = np.concatenate([np.zeros((1, self.layout.size)), self._row(coefficients)])
         exponents, log_weights = candidates_of(self.layout, both, beta, np.array([0.0, finite("public", public)]))
         self._pay(pay, self.layout.choice(exponents), "barker")
-        return bool(self._chosen(exponents[None], log_weights[None])[0])
+        return bool(self._chosen(exponents, self._of_one, log_weights[None])[0])
 
     def accept(self, coefficients: Any, *, beta: float = 1.0, public: float = 0.0, pay: Pay = None) -> bool:
         """Draw Metropolis's own bit, min(1, e^λ), λ as in `barker`; **guarantee** as of `Choices.accept`."""
@@ -204,18 +216,19 @@ class ExactChoices(Payer):
             raise ArgumentError(f"Coefficients must be {self.layout.size} numbers, one for each sum.")
         return found[None]
 
-    def _chosen(self, exponents: Array, log_weights: Array) -> Array:
-        """Draw a candidate of each element, of (n, K, size) exponents. **Private** release."""
-        possible, (n, candidates) = log_weights > -np.inf, log_weights.shape
-        fixed = [value for one in log_weights for value in self._fixed(one)]
+    @property
+    def _of_one(self) -> Array:
+        return np.zeros(self.layout.size, dtype=np.int64)
+
+    def _chosen(self, exponents: Array, owners: Array, log_weights: Array) -> Array:
+        """Draw a candidate of each element, of (K, size) exponents. **Private** release."""
+        possible, finer = log_weights > -np.inf, self.layout.finer
+        fixed = list(enumerate(limbs.digits_of(draw.fixed_floats(log_weights) * 2.0**finer)))
 
         def work() -> Array:
-            found = self._added(exponents.reshape(n * candidates, -1), fixed)
-            each = [found[place : place + candidates] for place in range(0, len(found), candidates)]
-            finer = self.layout.finer
-            return draw.one_of(
-                np.stack([draw.weights_of(own, can, finer) for own, can in zip(each, possible, strict=True)])
-            )
+            digits = products(exponents, self._totals._sums, owners, len(log_weights))
+            behind = limbs.behind_largest(limbs.added([*enumerate(digits), *fixed]), possible, finer)
+            return draw.one_of(draw.weights_behind(behind, possible))
 
         return self._read(work)
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from pymc_dp.kernel.errors import ArgumentError, PrivacyError
 from pymc_dp.kernel.layout import Layout
+from pymc_dp.kernel.limbs import DIGIT, LOW, added, digits_of, digits_of_sums
 from pymc_dp.kernel.payer import Array, read_rows
 from pymc_dp.kernel.readings import Places
 from pymc_dp.kernel.tallies import LENGTHS, Rows
 
-DIGIT = 21
 AT_ONCE = 2**20
 """Exponents of rows that are held at once."""
 
@@ -113,41 +113,28 @@ def _check_lengths(layout: Layout, rows: Sequence[Rows]) -> None:
 
 
 def exact(exponents: Array, sums: Sequence[int]) -> list[int]:
-    """Return exact whole numbers Σ_j E_kj S_j, of sums of 64 bits. **Private**.
-
-    Products of digits of 21 bits are added in 64 bits, 2^20 of them at most. Exponents have as many digits as they
-    need, and where most of them are 0 the others alone are multiplied: both are public.
-    """
-    rows, columns = np.nonzero(exponents)
-    others, found = _digits_of_sums(np.array(sums, dtype=np.int64)), [0] * len(exponents)
-    if 8 * len(rows) >= exponents.size:
-        parts = [[part @ other for other in others] for part in _digits(exponents)]
-        starts = np.arange(len(exponents))
-    else:
-        starts = np.flatnonzero(np.diff(rows, prepend=-1))
-        held = [other[columns] for other in others]
-        parts = [
-            [np.add.reduceat(part * other, starts) if len(starts) else part for other in held]
-            for part in _digits(exponents[rows, columns])
-        ]
-        starts = rows[starts]
-    for k, row in enumerate(parts):
-        for j, digits in enumerate(row):
-            for place, digit in zip(starts.tolist(), digits.tolist(), strict=True):
-                found[place] += digit << DIGIT * (k + j)
+    """Return exact whole numbers Σ_j E_kj S_j, of sums of 64 bits. **Private**."""
+    found = [0] * len(exponents)
+    for place, digits in enumerate(products(exponents, sums, np.zeros(exponents.shape[1], dtype=np.int64), 1)):
+        found = [one + (digit << DIGIT * place) for one, digit in zip(found, digits[0].tolist(), strict=True)]
     return found
 
 
-def _digits(held: Array) -> list[Array]:
-    """Return whole numbers, held as floats, as digits of 21 bits: the last has the sign."""
-    found = []
-    while (np.abs(held) >= 2.0**DIGIT).any():
-        higher = np.floor(held * 2.0**-DIGIT)
-        found.append((held - higher * 2.0**DIGIT).astype(np.int64))
-        held = higher
-    return [*found, held.astype(np.int64)]
+def products(exponents: Array, sums: Sequence[int], owners: Array, n: int) -> list[Array]:
+    """Return Σ_j E_kj S_j over the sums of each element, as digits of (n, K) numbers. **Private**.
 
-
-def _digits_of_sums(sums: Array) -> list[Array]:
-    low = 2**DIGIT - 1
-    return [sums & low, sums >> DIGIT & low, sums >> 2 * DIGIT]
+    Products of digits of 21 bits are added in 64 bits, 2^20 of them at most.
+    """
+    order = np.argsort(owners, kind="stable")[np.count_nonzero(owners < 0) :]
+    elements, starts = np.unique(owners[order], return_index=True)
+    others = digits_of_sums(np.array(sums, dtype=np.int64)[order])
+    parts = []
+    for k, part in enumerate(digits_of(exponents[:, order])):
+        for j, other in enumerate(others):
+            total = np.zeros((n, len(exponents)), dtype=np.int64)
+            if len(elements) == 1:
+                total[elements[0]] = part @ other
+            elif len(elements):
+                total[elements] = np.add.reduceat(part * other, starts, axis=1).T
+            parts += [(k + j, total & LOW), (k + j + 1, total >> DIGIT)]
+    return added(parts)

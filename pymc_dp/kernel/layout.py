@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,8 +17,7 @@ from pymc_dp.kernel.accounting.decimals import float_up
 from pymc_dp.kernel.accounting.events import ApproximateEvent, BoundedRangeEvent, Event
 from pymc_dp.kernel.arguments import keep, positive, whole, word
 from pymc_dp.kernel.choices import accept_event
-from pymc_dp.kernel.corner_ranges import moves_of, range_of
-from pymc_dp.kernel.element_ranges import range_of_each
+from pymc_dp.kernel.corner_ranges import moves_of, range_of, range_of_each
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.limits import MOST_ROWS
 from pymc_dp.kernel.payer import Array
@@ -39,6 +39,8 @@ SHARE_BITS = 40
 NEAREST = 2.0**13
 """Nats below which lies what a row adds to a choice of its own."""
 MOST_OF_A_ROW = 2.0**61
+REMEMBERED = 16
+"""Ranges of the last public arrays, of which a price is asked first, and then paid."""
 LARGEST = 2.0**900
 """Of an exponent's coefficient: above it floats could become infinite."""
 
@@ -90,6 +92,32 @@ def _arc(low: int, high: int) -> Array:
     return np.array([((a + b) / 2, a * b / GRID) for a, b in [(low, low), *pairwise(touch), (high, high)]])
 
 
+def far_pairs(at: Array) -> Array:
+    """Return pairs of corners: between their differences, up to the sign, lie those of any two.
+
+    In a plane these are antipodal: those that a strip touches, whatever its direction.
+
+    Examples
+    --------
+    >>> far_pairs(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).tolist()
+    [[0, 3], [1, 2]]
+    """
+    every = np.stack(np.triu_indices(len(at), 1), axis=1)
+    held = at[:, np.ptp(at, axis=0) > 0]
+    if held.shape[1] == 0:
+        return np.zeros((1, 2), dtype=np.int64)
+    if held.shape[1] == 1:
+        return np.array([[held.argmin(), held.argmax()]])
+    if held.shape[1] > 2:
+        return every
+    held = held / np.abs(held).max(axis=0)
+    along = held[every[:, 0]] - held[every[:, 1]]
+    turns = np.unique(np.mod(np.arctan2(along[:, 0], -along[:, 1]), np.pi))  # of strips along two corners
+    between = (turns + np.append(turns[1:], turns[0] + np.pi)) / 2
+    places = held @ [np.cos(between), np.sin(between)]
+    return np.unique(np.sort(np.stack([places.argmin(axis=0), places.argmax(axis=0)], axis=1), axis=1), axis=0)
+
+
 class Block(NamedTuple):
     """Sums of one tally.
 
@@ -102,6 +130,8 @@ class Block(NamedTuple):
         Cells that a row may move among; in a group some may stand several times.
     absent : (n_groups,) array of bool
         Whether it may also be in none.
+    pairs : (n_pairs, 2) array
+        Of corners: between their differences, up to the sign, lie those of any two.
     """
 
     cells: int
@@ -109,6 +139,7 @@ class Block(NamedTuple):
     corners: Corners
     groups: Array
     absent: Array
+    pairs: Array
 
     def of_groups(self, found: Array, *, together: bool) -> Array:
         """Return numbers of the corners of each group, (n, n_groups, n_corners), of (n, cells, n) numbers.
@@ -194,7 +225,7 @@ class Layout:
         most = max(int((one >= 0).sum()) for one in held)
         groups = np.stack([np.resize(one[one >= 0], most) for one in held])
         absent = np.array([one[0] < 0 for one in held])
-        return Block(cells.count, found.at.shape[1], found, groups, absent)
+        return Block(cells.count, found.at.shape[1], found, groups, absent, far_pairs(found.at))
 
     def exponents(self, coefficients: Any, beta: float) -> Array:
         """Return (..., size) coefficients times beta as whole numbers, in units of 2^-(48 + finer) nats; as floats."""
@@ -257,28 +288,41 @@ class Layout:
         """
         return self._total(exponents, replace=self.neighbours == "replace")
 
-    def range_each(self, exponents: Array, possible: Array | None = None) -> float:
+    def owners(self, owners: Any, n: int) -> Array:
+        """Return a copy of the elements that sums are of, (size,), each below n, -1 for none: one for each cell."""
+        found = np.array(owners)
+        if found.shape != (self.size,) or found.dtype.kind not in "iuf" or not (found == np.rint(found)).all():
+            raise ArgumentError(f"owners must be {self.size} whole numbers, one for each sum.")
+        if not ((found >= -1) & (found < n)).all():
+            raise ArgumentError(f"owners must be elements below {n}, or -1.")
+        for block, own in self.parts(found[None]):
+            cells = own.reshape(block.cells, block.size)
+            if (cells != cells[:, :1]).any():
+                raise ArgumentError("All sums of a cell must be of one element.")
+        return found.astype(np.int64)
+
+    def range_each(self, exponents: Array, owners: Array, possible: Array) -> float:
         """Return a bound of Σ_e of the range over k of what neighbours move exponent (e, k) by; in units.
 
         Parameters
         ----------
-        exponents : (n, K, size) array
-        possible : (n, K) array of bool, optional
-            Which candidates count, at least one of each element; default: all.
+        exponents : (K, size) array
+        owners : (size,) array
+            The element that each sum counts for, -1 for none.
+        possible : (n, K) array of bool
+            Which candidates of each element count, one at least.
         """
-        return self._each(exponents, possible)[0]
+        return self._each(exponents, owners, possible)[0]
 
-    def _each(self, exponents: Array, possible: Array | None) -> tuple[float, int]:
+    def _each(self, exponents: Array, owners: Array, possible: Array) -> tuple[float, int]:
         """Return `range_each`, and how many elements a row moves at most."""
-        if possible is not None and not possible.all():  # others are copies of one that counts
+        if not possible.all():  # others are copies of one that counts
             places = np.where(possible, np.arange(possible.shape[1]), possible.argmax(axis=1)[:, None])
-            exponents = np.take_along_axis(exponents, places[:, :, None], axis=1)
-        edges = np.cumsum([0, *(block.cells * block.size for block in self._blocks)])
-        found = [
-            range_of_each(block, exponents[:, :, a:b], replace=self.neighbours == "replace")
-            for block, (a, b) in zip(self._blocks, pairwise(edges), strict=True)
-        ]
-        elements = min(sum(one.elements for one in found), len(exponents))
+            exponents = np.take_along_axis(exponents, places[owners].T, axis=0)
+        exponents = np.where(owners >= 0, exponents, 0.0)
+        replace = self.neighbours == "replace"
+        found = [range_of_each(block, own, replace=replace) for block, own in self.parts(exponents)]
+        elements = min(sum(one.elements for one in found), len(possible))
         return sum(one.wide for one in found) * (1 + 2.0**-40), elements
 
     def largest_move(self, exponents: Array) -> float:
@@ -308,18 +352,34 @@ class Layout:
             least, most = least + held.min(axis=(1, 2)).clip(max=0), most + held.max(axis=(1, 2)).clip(min=0)
         return least, most
 
+    def remembered[T](self, make: Callable[[], T], *of: Any) -> T:
+        """Return what `make` makes of public arrays and numbers; of the last few it is remembered."""
+        key = tuple((one.shape, one.tobytes()) if isinstance(one, np.ndarray) else one for one in of)
+        if key not in self._memory:
+            self._memory[key] = make()
+            if len(self._memory) > REMEMBERED:
+                del self._memory[next(iter(self._memory))]
+        found: T = self._memory[key]
+        return found
+
+    @cached_property
+    def _memory(self) -> dict[Any, Any]:
+        return {}
+
     def choice(self, exponents: Array, candidates: int | None = None) -> BoundedRangeEvent:
         """Return what a choice costs: the range of its exponents, and the slack of whole weights."""
-        wide = self.nats(self.range(exponents)) + draw.slack(len(exponents) if candidates is None else candidates)
-        return BoundedRangeEvent(eta=float_up(wide))
+        wide = self.nats(self.remembered(lambda: self.range(exponents), "range", exponents))
+        return BoundedRangeEvent(eta=float_up(wide + draw.slack(len(exponents) if candidates is None else candidates)))
 
-    def choices(self, exponents: Array, possible: Array | None = None) -> BoundedRangeEvent:
+    def choices(self, exponents: Array, owners: Array, possible: Array) -> BoundedRangeEvent:
         """Return what independent choices cost together, arguments as of `range_each`.
 
         The slack is that of the choices which a row moves: of all others no weight changes.
         """
-        wide, moved = self._each(exponents, possible)
-        slack = max(moved, 1) * draw.slack(exponents.shape[1])
+        wide, moved = self.remembered(
+            lambda: self._each(exponents, owners, possible), "each", exponents, owners, possible
+        )
+        slack = max(moved, 1) * draw.slack(len(exponents))
         return BoundedRangeEvent(eta=float_up(self.nats(wide) + slack))
 
     def choice_for_each(self, coefficients: Any, *, beta: float = 1.0, public: Any = None) -> BoundedRangeEvent:

@@ -37,8 +37,10 @@ class Paths(Conjugate):
     start : (n_states,) array
     transition : (n_states, n_states) array
         Public probabilities, 0 among them; they add up to 1.
-    evidence : (n_chains * n_steps * n_states, size) array
-        Public coefficients of a: states count fastest, then steps.
+    evidence : (n_states, size) array
+        Public coefficients of a of the sums of each step.
+    steps : (size,) array
+        The step of a chain that each sum is of, steps counting fastest; -1 for none. All sums of a cell are of one.
     """
 
     n_chains: int
@@ -46,12 +48,14 @@ class Paths(Conjugate):
     start: Array
     transition: Array
     evidence: Array
+    steps: Array
 
     def __post_init__(self) -> None:
         keep(self, n_chains=whole("n_chains", self.n_chains), n_steps=whole("n_steps", self.n_steps))
         (states,) = keep_floats(self, "start", None)
         keep_floats(self, "transition", states, states)
-        keep_floats(self, "evidence", self.n_chains * self.n_steps * states, None)
+        (_, size) = keep_floats(self, "evidence", states, None)
+        keep_floats(self, "steps", size)
         for each in (self.start, self.transition):
             if (each < 0).any() or not np.allclose(each.sum(axis=-1), 1.0, rtol=0, atol=1e-6):
                 raise ArgumentError("start, and each row of transition, must be probabilities that add up to 1.")
@@ -71,8 +75,12 @@ class Paths(Conjugate):
 
     @override
     def range(self, layout: Layout, linear: Array) -> float:
-        each = linear.reshape(self.n_chains * self.n_steps, len(self.start), -1)
-        return layout.range_each(each, np.tile(self.reached, (self.n_chains, 1)))
+        return layout.range_each(linear, self.owned(layout)[0], np.tile(self.reached, (self.n_chains, 1)))
+
+    @override
+    def owned(self, layout: Layout) -> tuple[Array, int]:
+        count = self.n_chains * self.n_steps
+        return layout.owners(self.steps, count), count
 
     @override
     def check_floats(self, layout: Layout, linear: Array) -> None:

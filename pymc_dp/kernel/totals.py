@@ -14,8 +14,9 @@ from pymc_dp.kernel.arguments import positive, word
 from pymc_dp.kernel.conjugates import CONJUGATES, Conjugate, drawing
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.exact_choices import ExactChoices, candidates_of
-from pymc_dp.kernel.exact_sums import RowSums, Totals
+from pymc_dp.kernel.exact_sums import RowSums, Totals, products
 from pymc_dp.kernel.layout import SHARE_BITS
+from pymc_dp.kernel.limbs import as_floats
 from pymc_dp.kernel.paths import Paths
 from pymc_dp.kernel.payer import FLOAT64, Array, Pay
 from pymc_dp.kernel.sums import ORDERS, Noise, log_mean_exp
@@ -50,7 +51,7 @@ class ByTotals(ExactChoices):
         **Guarantee.** Bounded range of the sum of their ranges (`Conjugate.range`), of coefficients as whole numbers.
         Arithmetic float64: the last bits are not covered.
         """
-        families, unit = list(families), 2 ** (draw.SHIFT + self.layout.finer)
+        families = list(families)
         if not families or any(type(family) not in FAMILIES for family in families):
             raise ArgumentError("Each family must be one that is known, and of no class derived from it.")
         exponents = [self.layout.exponents(family.linear, beta) for family in families]
@@ -60,10 +61,17 @@ class ByTotals(ExactChoices):
             found = []
             self._rng = rng = self._rng or draw.float_generator(self._stream)
             for family, own in zip(families, exponents, strict=True):
-                found.append(family._draw(rng, np.array([one / unit for one in self._sums(own)])))
+                found.append(family._draw(rng, self._parameters(family, own)))
             return found
 
         return self._read(work)
+
+    def _parameters(self, family: Conjugate, exponents: Array) -> Array:
+        """Return what sums make of the linear functions of a family, as floats. **Private**."""
+        unit, owned = 2 ** (draw.SHIFT + self.layout.finer), family.owned(self.layout)
+        if owned is None:
+            return np.array([one / unit for one in self._sums(exponents)])
+        return as_floats(products(exponents, self._totals._sums, *owned), float(unit))
 
     def soft_max(
         self,

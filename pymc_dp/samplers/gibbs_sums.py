@@ -134,39 +134,41 @@ class ConjugateDraw(SumsAsked):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Choice(SumsAsked):
-    """A choice among K candidates; or one for each of n elements.
+    """A choice among K candidates; or one for each of n elements, by the sums of cells that are its own.
 
     Attributes
     ----------
-    coefficients : (K, size) or (n, K, size) array
+    coefficients : (K, size) array
     public : (K,) or (n, K) array
         Log weights; -inf excludes.
+    owners : (size,) array or None
+        The element that each sum is of; -1 for none.
     """
 
     coefficients: Array
     public: Array
-
-    @property
-    def several(self) -> bool:
-        """Whether there are several elements."""
-        return self.public.ndim > 1
+    owners: Array | None = None
 
     @property
     @override
     def slack(self) -> float:
-        return float(slack(self.public.shape[-1])) * (len(self.public) if self.several else 1) + ROUNDED
+        moved = 1 if self.owners is None else min(len(self.public), 2 * len(self.of.sums.tables))
+        return float(slack(self.public.shape[-1])) * moved + ROUNDED
 
     @override
     def event(self, beta: float) -> BoundedRangeEvent:
         layout, possible = self.of.sums.layout, self.public > -np.inf
-        if self.several:
-            return layout.choices(layout.exponents(self.coefficients, beta), possible)
+        if self.owners is not None:
+            owners = layout.owners(self.owners, len(possible))
+            return layout.choices(layout.exponents(self.coefficients, beta), owners, possible)
         return layout.choice(layout.exponents(self.coefficients[possible], beta), len(possible))
 
     @override
     def _make(self, beta: float, pay: Grant | Pool) -> Array | int:
-        choose = self.of.kernel.choose_each if self.several else self.of.kernel.choose
-        return choose(self.coefficients, beta=beta, public=self.public, pay=pay)
+        kernel = self.of.kernel
+        if self.owners is not None:
+            return kernel.choose_each(self.coefficients, self.owners, beta=beta, public=self.public, pay=pay)
+        return kernel.choose(self.coefficients, beta=beta, public=self.public, pay=pay)
 
 
 @final

@@ -159,27 +159,27 @@ class SummedGrid(SumsUpdate):
 
     @override
     def slack(self) -> float:
-        return float(slack(len(self.points))) * (self.scores.size if self.together else 1) + ROUNDED
+        moved = min(self.scores.size, 2 * len(self.of.sums.tables)) if self.together else 1
+        return float(slack(len(self.points))) * moved + ROUNDED
 
     @override
     def asked(self, values: Values, element: int) -> Choice | None:
         candidates = self._candidates(values, element)
         slopes = [np.reshape(one, (len(candidates), -1)) for one in self.slopes(candidates, values)]
         coefficients = self.of.sums.whole(np.concatenate(slopes, axis=1))
-        public = self.scores.at(candidates, values)
+        numbers = np.isfinite(coefficients)
+        public, owners = self.scores.at(candidates, values), None
         if self.together and self.scores.size > 1:
             owners = self.of.sums.of_cells(self.owners(values))
             if (owners == MANY).any():
                 return None
-            coefficients = np.where((owners == np.arange(self.scores.size)[:, None])[:, None], coefficients, 0.0)
-            public = public.T
+            lost = np.stack([numbers[:, owners == one].all(axis=1) for one in range(self.scores.size)])
+            public = np.where(lost, public.T, -np.inf)
         else:
-            public = public[:, 0 if self.together else element]
-        numbers = np.isfinite(coefficients)
-        public = np.where(numbers.all(axis=-1), public, -np.inf)
+            public = np.where(numbers.all(axis=1), public[:, 0 if self.together else element], -np.inf)
         if not (public > -np.inf).any(axis=-1).all():
             return None
-        return Choice(of=self.of, coefficients=np.where(numbers, coefficients, 0.0), public=public)
+        return Choice(of=self.of, coefficients=np.where(numbers, coefficients, 0.0), public=public, owners=owners)
 
     @override
     def look(self, values: Values, element: int) -> tuple[float, Problem | None]:
@@ -192,7 +192,7 @@ class SummedGrid(SumsUpdate):
         if asked is None:
             return wide, problem
         return wide, no_digits(
-            self.of.sums.most(asked.coefficients.reshape(-1, asked.coefficients.shape[-1])),
+            self.of.sums.most(asked.coefficients),
             self.of.most_rows,
             wide or np.inf,
             FAR,

@@ -52,15 +52,14 @@ class StatePaths(SumsUpdate):
         every = np.arange(chain.n_states).reshape(-1, *[1] * len(chain.states.shape))
         states = np.broadcast_to(every, (chain.n_states, *chain.states.shape))
         slopes = [np.reshape(one, (chain.n_states, -1)) for one in self.slopes(states, values)]
-        evidence, owners = sums.whole(np.concatenate(slopes, axis=1)), sums.of_cells(self.owners(values))
-        own = owners == np.arange(chain.states.size)[:, None, None]
         start, moves = (_probabilities(item, values) for item in (chain.start, chain.transition))
         family = Paths(
             n_chains=chain.n_chains,
             n_steps=chain.n_steps,
             start=start,
             transition=moves,
-            evidence=np.where(own, evidence, 0.0).reshape(-1, evidence.shape[1]),
+            evidence=sums.whole(np.concatenate(slopes, axis=1)),
+            steps=sums.of_cells(self.owners(values)),
         )
         return ConjugateDraw(of=self.of, family=family)
 
