@@ -112,8 +112,8 @@ class ModelRows:
         joined = parts[0] if len(parts) == 1 else pt.concatenate(parts)
         return clone_replace([joined], self._held, rebuild_strict=False)[0]
 
-    def row_map(self, output: Variable, parameters: Sequence[Variable]) -> RowMap:
-        """Compile a vector of one row's numbers.
+    def row_map(self, output: Variable, parameters: Sequence[Variable], *, width: int | None = None) -> RowMap:
+        """Compile a vector of one row's numbers; for batches of rows, if their `width` is given.
 
         Raises
         ------
@@ -126,7 +126,10 @@ class ModelRows:
         # Nothing private is among these: a graph of one row that held any was refused (`RowFunction.of`).
         public = [var for var in known if isinstance(var, Constant) and np.size(var.data) > MOST_ENTRIES]
         try:
-            return RowMap(row, parameters, output, public=public)
+            made = RowMap(row, parameters, output, public=public, batches=width is not None)
+            if width is not None:
+                made.of_batches(width)
+            return made
         except ArgumentError as error:
             what = f"the log-likelihood of a row is no function that rows can be mapped by. {error}"
             problem = Problem(where="model", what=what, remedy="Write it with other operations.")
