@@ -87,7 +87,7 @@ class NearRows:
                 raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
             by_row = self._centred is not self._plain
             found = self.at(rows, spread, centred=True) if by_row else plain
-            weights = centre_of(found) if centre_wanted else {}
+            weights = best_centre(found) if centre_wanted else {}
             centre, near = np.zeros(len(self.points)), np.zeros(len(spread))
             self.centre = ({}, np.zeros(0))
             if weights:
@@ -188,8 +188,10 @@ def _spread(points: Array) -> Array:
     return np.unique(np.concatenate([ends, np.linspace(0, count - 1, SPREAD).astype(int)]))
 
 
-def centre_of(found: Array) -> dict[int, float]:
+def best_centre(found: Array) -> dict[int, float]:
     """Return weights of the public rows whose mean lies in the middle of all; none where nothing is gained.
+
+    By linear programs, since what is found once for all states is paid for by each draw.
 
     Parameters
     ----------
@@ -226,4 +228,4 @@ def require_informative(range_: float) -> None:
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 
 
-__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "centre_of", "no_digits", "require_informative"]
+__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "best_centre", "no_digits", "require_informative"]

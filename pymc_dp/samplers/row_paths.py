@@ -11,7 +11,7 @@ from pytensor.graph.replace import vectorize_graph
 from pymc_dp.errors import Problem, UnsupportedModelError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, RowMap
-from pymc_dp.samplers.gibbs import NOTHING, GibbsRows, centre_of, some_of
+from pymc_dp.samplers.gibbs import NOTHING, GibbsRows, quick_centre, some_of
 from pymc_dp.samplers.near_rows import CHUNK, REMEDY, ROOM, no_digits
 from pymc_dp.samplers.rows import OfPublicRows
 
@@ -62,7 +62,7 @@ class RowPaths:
         self._rows, self._shares = {name: one[:0] for name, one in held.items()}, np.zeros(0)
         if of.replace and not self._by_row:
             places = some_of(len(found))
-            weights = centre_of(found[places])
+            weights = quick_centre(found[places])
             self._rows = {name: one[places[list(weights)]] for name, one in held.items()}
             self._shares = np.array(list(weights.values()))
         centre = self._at_rows(states)
