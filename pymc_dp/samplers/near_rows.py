@@ -82,9 +82,7 @@ class NearRows:
             rows = self._with_opposites(rows, spread)
         for _ in range(ROUNDS):
             plain = self.at(rows, spread)
-            if not np.isfinite(plain).all():
-                what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
-                raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+            require_finite(plain)
             by_row = self._centred is not self._plain
             found = self.at(rows, spread, centred=True) if by_row else plain
             weights = best_centre(found) if centre_wanted else {}
@@ -220,6 +218,13 @@ def _least(found: Array) -> float:
     return max(float(np.ptp(found - one, axis=1).max()) for one in found) / 2
 
 
+def require_finite(found: Array) -> None:
+    """Refuse numbers of public rows at public points that are infinite or NaN."""
+    if not np.isfinite(found).all():
+        what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+
+
 def require_informative(range_: float) -> None:
     """Refuse numbers that are the same at all points."""
     if not range_ > 0:
@@ -228,4 +233,4 @@ def require_informative(range_: float) -> None:
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 
 
-__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "best_centre", "no_digits", "require_informative"]
+__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "best_centre", "no_digits", "require_finite", "require_informative"]

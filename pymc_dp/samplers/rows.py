@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.gradient import grad
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.replace import clone_replace, graph_replace
+from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import AllocEmpty
 
@@ -134,6 +134,14 @@ class ModelRows:
             what = f"the log-likelihood of a row is no function that rows can be mapped by. {error}"
             problem = Problem(where="model", what=what, remedy="Write it with other operations.")
             raise UnsupportedModelError([problem]) from None
+
+    def at_points(self, graph: Variable, points: Variable, count: int) -> Variable:
+        """Return a number of the row at `count` public points, the rows of a matrix: a vector.
+
+        What no point enters is the same at all of them.
+        """
+        found = vectorize_graph(graph, {self.at: points})
+        return found if found.type.ndim else pt.alloc(found, count)
 
     def slopes(self, names: Sequence[str]) -> Variable:
         """Return the derivatives of the log-likelihood in the numbers of some columns: one vector."""
