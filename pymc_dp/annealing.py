@@ -25,6 +25,7 @@ from pymc_dp.release.record import ReleaseRecord
 from pymc_dp.step_methods.annealing import Annealing, Resampling, Settings
 from pymc_dp.step_methods.annealing.price import Temperatures, path_of
 from pymc_dp.step_methods.annealing.sampler import Annealed
+from pymc_dp.step_methods.funding import Claims
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 from pymc_dp.trace.chains import annealed_groups
 from pymc_dp.trace.scrub import annotate
@@ -198,9 +199,10 @@ def sample_ais(
 
 
 def _annealed(run: Annealing, starts: dict[str, Array], public: np.random.Generator, shown: bool) -> Annealed:
-    """Read the rows, and anneal. Reads private data: the budget must have been charged."""
+    """Read the rows, and anneal. Reads private data: the budget must have been charged, for this one chain."""
     run.load()
-    with progress(shown, "annealing", run.settings.particles * len(run.settings.path)) as advance:
+    token = Claims(1).take(0, run.settings.draws)
+    with token.begins(), progress(shown, "annealing", run.settings.particles * len(run.settings.path)) as advance:
         return run.run(starts, public, advance)
 
 

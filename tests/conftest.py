@@ -16,6 +16,7 @@ import pytest
 from pytensor.link.c.op import COp
 
 from pymc_dp.rows.gate import opened_gate
+from pymc_dp.samplers.chain_account import Token
 from pymc_dp.transforms.trial import Trial
 
 
@@ -172,6 +173,13 @@ def trials_by_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 def paid() -> Iterator[None]:
     """Let a test read private values itself, as if it had charged a budget."""
     with opened_gate():
+        yield
+
+
+@pytest.fixture
+def begins() -> Iterator[None]:
+    """Let a test begin chains itself, as if it had taken their tokens."""
+    with Token(0).begins():
         yield
 
 

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.core import cgutils
+from numba.core.types import FunctionType
+from numba.extending import intrinsic
 
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.limits import FLAGS, UNITS
-from pymc_dp.kernel.rowmap import BLOCK, LANES
 
-MADE: dict[str, Any] = {**FLAGS, "cache": False}
-"""For a loop that is made of others."""
 MOST, WIDEST = np.int64(UNITS) * np.int64(UNITS), 2**14
 """Square of the norm, and numbers of a row: so many squares of single entries fit into 64 bits."""
 SHORTENED = UNITS * (1 - 1e-9)
@@ -59,6 +60,9 @@ class Numbers(NamedTuple):
     on: float
     off: float
     centred: bool
+
+
+EXAMPLE = Numbers(0, False, 0, 0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, False)
 
 
 @numba.njit(**FLAGS)
@@ -188,8 +192,58 @@ def release(numbers, rng, total, halves, products, released):  # type: ignore[no
             place += 1
 
 
-def stepping(fill: Any, mapped: Any, ask: Any, take: Any, whole_blocks: bool) -> Callable[..., None]:
-    """Compile the loop over steps.
+@intrinsic
+def _function(context, address, arguments):  # type: ignore[no-untyped-def]
+    """Return the compiled function at an address, which takes arguments of such types and returns nothing."""
+    kind = FunctionType(numba.void(*map(numba.types.unliteral, arguments.types)))
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        made = cgutils.create_struct_proxy(kind)(context, builder)
+        made.jit_addr = builder.inttoptr(args[0], cgutils.voidptr_t)
+        return made._getvalue()
+
+    return kind(address, arguments), generate
+
+
+@numba.njit(**FLAGS)
+def _steps(addresses, lanes, rows, columns, places, keys, found, given, sums, released, state, count, rng, numbers):  # type: ignore[no-untyped-def]
+    fill = _function(addresses[0], (rows, places, 0, 0, 0, columns))
+    mapped = _function(addresses[1], (*columns, given, found))
+    ask = _function(addresses[2], (state, 0, given))
+    take = _function(addresses[3], (state, 0, released))
+    total, halves, products = sums
+    block = found.shape[0]
+    whole, shares = np.zeros((block, total.size), dtype=np.int32), np.zeros(block)
+    for step in range(count):
+        ask(state, step, given)
+        total[:] = 0
+        halves[:] = 0
+        products[:] = 0
+        last, more = -1, True
+        while more:
+            if numbers.poisson:
+                drawn = poisson_rows(rng, numbers.n_rows, numbers.waiting, last, places)
+            else:
+                drawn = fixed_rows(rng, numbers.n_rows, numbers.batch, keys, places)
+            for begin in range(0, drawn, block):
+                some = min(block, drawn - begin)
+                filled = -(-some // lanes) * lanes
+                fill(rows, places, begin, some, filled, columns)
+                mapped(*columns, given, found[:filled])
+                hold(found, some, numbers.inverse, shares, whole)
+                add(whole, some, total)
+                if numbers.coarser:
+                    add_products(whole, some, numbers.coarser, halves, products)
+            more = numbers.poisson and drawn == places.size
+            last = places[-1]
+        release(numbers, rng, total, halves, products, released)
+        take(state, step, released)
+
+
+def stepping(fill: Any, mapped: Any, ask: Any, take: Any, lanes: int, types: tuple[Any, ...]) -> Callable[..., None]:
+    """Return the loop over steps, for arguments of such types. What it calls is handed over by address.
+
+    So it is compiled for types alone, whatever the model is, and kept on disk.
 
     Parameters
     ----------
@@ -198,40 +252,35 @@ def stepping(fill: Any, mapped: Any, ask: Any, take: Any, whole_blocks: bool) ->
     ask, take : callable
         Not trusted. They say at which parameters rows are asked, and follow what was released; neither is handed
         anything else that was computed of a row.
-    whole_blocks : bool
-        Whether rows are mapped in blocks that are always whole.
+    lanes : int
+        Rows are mapped in blocks of a multiple of these.
+    types : tuple
+        Of the arguments, up to the state: arrays of other types would be read wrongly.
     """
+    rows, columns, places, _, found, given, _, released, state = types
+    called = [
+        (fill, (rows, places, numba.int64, numba.int64, numba.int64, columns)),
+        (mapped, (*columns.types, given, found)),
+        (ask, (state, numba.int64, given)),
+        (take, (state, numba.int64, released)),
+    ]
+    addresses = tuple(_address(*one) for one in called)
+    others = numba.int64, numba.types.npy_rng, numba.typeof(EXAMPLE)
+    loop = _steps.compile((numba.types.UniTuple(numba.int64, len(called)), numba.int64, *types, *others))
 
-    @numba.njit(**MADE)
-    def steps(rows, columns, places, keys, found, given, sums, released, state, count, rng, numbers):  # type: ignore[no-untyped-def]
-        total, halves, products = sums
-        whole, shares = np.zeros((BLOCK, total.size), dtype=np.int32), np.zeros(BLOCK)
-        for step in range(count):
-            ask(state, step, given)
-            total[:] = 0
-            halves[:] = 0
-            products[:] = 0
-            last, more = -1, True
-            while more:
-                if numbers.poisson:
-                    drawn = poisson_rows(rng, numbers.n_rows, numbers.waiting, last, places)
-                else:
-                    drawn = fixed_rows(rng, numbers.n_rows, numbers.batch, keys, places)
-                for begin in range(0, drawn, BLOCK):
-                    some = min(BLOCK, drawn - begin)
-                    filled = -(-some // LANES) * LANES if whole_blocks else some
-                    fill(rows, places, begin, some, filled, columns)
-                    mapped(columns, given, found[:filled])
-                    hold(found, some, numbers.inverse, shares, whole)
-                    add(whole, some, total)
-                    if numbers.coarser:
-                        add_products(whole, some, numbers.coarser, halves, products)
-                more = numbers.poisson and drawn == places.size
-                last = places[-1]
-            release(numbers, rng, total, halves, products, released)
-            take(state, step, released)
+    def steps(*arguments: Any, kept: Any = called) -> None:  # an address is good for as long as its function is kept
+        loop(addresses, lanes, *arguments)
 
     return steps
+
+
+def _address(function: Any, arguments: tuple[Any, ...]) -> int:
+    """Compile a function for arguments of such types, and return where it is."""
+    function.compile(arguments)
+    found = function.overloads[arguments]
+    if found.signature.return_type != numba.void:
+        raise ArgumentError("ask and take must return nothing.")
+    return int(found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
 
 
 def waiting(rate: float) -> float:

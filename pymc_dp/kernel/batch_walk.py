@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, final
 from weakref import WeakKeyDictionary
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from numba.core.registry import CPUDispatcher
@@ -152,6 +153,7 @@ class BatchWalk(Once):
         self._left, self._stream = steps, stream
         self._rows = tuple(held[name].values for name in rowmap.types)
         self._room = self._made_room()
+        self._types = tuple(map(numba.typeof, (self._rows, *self._room)))
 
     @property
     def left(self) -> int:
@@ -170,7 +172,7 @@ class BatchWalk(Once):
 
     def compile(self, ask: Any, take: Any, state: Any) -> None:
         """Compile what `walk` needs, and make no step: nothing is read."""
-        self._loop(ask, take)(self._rows, *self._room, state, 0, np.random.default_rng(0), self._numbers)
+        self._loop(ask, take, state)(self._rows, *self._room, state, 0, np.random.default_rng(0), self._numbers)
 
     def walk(self, ask: Any, take: Any, state: Any, steps: int) -> None:
         """Make so many steps of those that are left. A step that fails is paid for.
@@ -190,7 +192,7 @@ class BatchWalk(Once):
         BudgetExceeded
             Nothing is read then.
         """
-        steps, loop = whole("steps", steps), self._loop(ask, take)
+        steps, loop = whole("steps", steps), self._loop(ask, take, state)
         self._require_here()
         with self._lock:
             if steps > self._left:
@@ -208,14 +210,15 @@ class BatchWalk(Once):
             self._rng = secure_generator(self._stream)
         return self._rng, self._numbers
 
-    def _loop(self, ask: Any, take: Any) -> Any:
+    def _loop(self, ask: Any, take: Any, state: Any) -> Any:
         """Return the loop over steps, which is compiled once; there is no row in it."""
         if type(ask) is not CPUDispatcher or type(take) is not CPUDispatcher:
             raise ArgumentError("ask and take must be functions that Numba compiles.")
-        known, key = _LOOPS.setdefault(self._rowmap, {}), (self._size, ask, take)
+        types = (*self._types, numba.typeof(state))
+        known, key = _LOOPS.setdefault(self._rowmap, {}), (self._size, ask, take, types)
         if key not in known:
-            fill, mapped, whole_blocks = self._rowmap.of_batches(self._size)
-            known[key] = batch_loops.stepping(fill, mapped, ask, take, whole_blocks)
+            fill, mapped, lanes = self._rowmap.of_batches(self._size)
+            known[key] = batch_loops.stepping(fill, mapped, ask, take, lanes, types)
         return known[key]
 
     def _made_room(self) -> tuple[Any, ...]:

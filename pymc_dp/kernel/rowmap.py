@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, final, override
 
 import numba
@@ -40,7 +41,7 @@ from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.sort import ArgSortOp, SortOp
 from pytensor.tensor.utils import safe_signature
 
-from pymc_dp.kernel.arguments import finite, positive
+from pymc_dp.kernel.arguments import finite, flag, positive
 from pymc_dp.kernel.errors import ArgumentError
 
 READS = (subtensor.Subtensor, subtensor.AdvancedSubtensor)
@@ -81,6 +82,8 @@ class RowMap:
         A vector.
     public : sequence of Constant
         Constants of many entries that are public.
+    batches : bool
+        Whether it is for walks by batches: what maps rows one by one is compiled where it is needed first.
 
     Raises
     ------
@@ -95,6 +98,7 @@ class RowMap:
         output: Variable,
         *,
         public: Sequence[Variable] = (),
+        batches: bool = False,
     ) -> None:
         row, parameters, public = dict(row), tuple(parameters), tuple(public)
         if output.type.ndim != 1:
@@ -115,7 +119,10 @@ class RowMap:
         mine |= {var: _copied(var) for var in public if isinstance(var, Constant)}
         self._known = [*own, *(mine[var] for var in public if var in mine)]
         self._output = pt.cast(prepared(output, mine), "float64")
-        self._loop = self._compiled(self._row, self._output, _LOOP)
+        if flag("batches", batches):
+            self._check(self._row, self._output)
+        else:
+            self._loop  # noqa: B018
         self._blocks: Callable[..., None] | None = None
         self._rows, self._seen = 0.0, False
 
@@ -124,9 +131,16 @@ class RowMap:
         """Types and shapes of the columns that it reads, by their names: a copy."""
         return {name: (dtype, entries) for name, dtype, entries in self._types}
 
-    def _compiled(self, row: Sequence[Variable], output: Variable, source: str) -> Callable[..., None]:
+    @cached_property
+    def _loop(self) -> Callable[..., None]:
+        return self._compiled(self._row, self._output, _LOOP)
+
+    def _check(self, row: Sequence[Variable], output: Variable) -> None:
         check_inputs([*row, *self._given], output, self._known)
         check_operations(output, ALLOWED | {Assert})  # that of `_within`: an empty axis
+
+    def _compiled(self, row: Sequence[Variable], output: Variable, source: str) -> Callable[..., None]:
+        self._check(row, output)
         with warnings.catch_warnings(), pytensor.config.change_flags(numba__fastmath=False):
             # Python inside of compiled code: what it raises is not caught there, and it may have a memory.
             warnings.filterwarnings("error", message=".*object mode.*")
@@ -167,12 +181,12 @@ class RowMap:
             self._rows += len(out)
         self._loop(*[column[done:] for column in rows], *parameters, out[done:])
 
-    def of_batches(self, width: int) -> tuple[Any, Any, bool]:
-        """Return compiled functions for rows of batches, of one vector of parameters; and whether by whole blocks.
+    def of_batches(self, width: int) -> tuple[Any, Any, int]:
+        """Return compiled functions for rows of batches, of one vector of parameters; and of what blocks are multiples.
 
-        One copies some rows of (n_rows, ...) columns to the first places of a block, and its first row to all others if
-        it is to be whole. The other writes the numbers of its rows. All rows of a walk are mapped by one graph: the
-        vectorised one, in whole blocks, where its places are alike; or else row by row.
+        One copies some rows of (n_rows, ...) columns to the first places of a block, and its first row to all others.
+        The other writes the numbers of its rows. All rows of a walk are mapped by one graph: the vectorised one, in
+        blocks of a multiple of `LANES`, where its places are alike; or else row by row.
         """
         if len(self._wanted) != 1 or self._wanted[0][0] != "float64" or [type(n) for n in self._wanted[0][1]] != [int]:
             raise ArgumentError(
@@ -180,7 +194,8 @@ class RowMap:
             )
         self._make_blocks(width)
         whole = self._blocks is not None and self._seen
-        return *_of_batches(self._blocks if whole else self._loop, [len(one) for _, _, one in self._types]), whole
+        fill = _filling([len(one) for _, _, one in self._types])
+        return fill, self._blocks if whole else self._loop, LANES if whole else 1
 
     def _make_blocks(self, width: int) -> None:
         """Compile the graph for blocks, once, unless public rows show that it does not treat rows alike."""
@@ -530,9 +545,10 @@ def tried(ROWS, GIVEN, out, first, last):
         return False
 
 def loop(ROWS, GIVEN, out):
+    first = np.int64(0)  # as a literal it would be a type of its own, and all above compiled twice
     for start in range(0, out.shape[0], BLOCK):
         here = out[start : start + BLOCK]
-        if not tried(SOME, GIVEN, here, 0, len(here)):  # one of them raises: each in its place, among copies of itself
+        if not tried(SOME, GIVEN, here, first, len(here)):  # one raises: each in its place, among copies of itself
             for i in range(len(here)):
                 if not tried(ALIKE, GIVEN, here, i, i + 1):
                     here[i] = np.nan
@@ -556,27 +572,16 @@ def _over_rows(jit: Any, axes: Sequence[int], parameters: int, source: str) -> C
     return space["loop"]
 
 
-_BATCHES = """
-def mapped(columns, given, out):
-    loop(COLUMNS, out)
-
-def fill(rows, places, begin, count, filled, columns):
-    COPIES
-"""
-
-
-def _of_batches(loop: Any, axes: Sequence[int]) -> tuple[Any, Any]:
-    """Compile what copies rows of a batch into a block, and what maps them."""
+def _filling(axes: Sequence[int]) -> Any:
+    """Compile what copies rows of a batch into a block."""
     copies = [
         f"copy_{'vectors' if axis else 'numbers'}(rows[{i}], places, begin, count, filled, columns[{i}])"
         for i, axis in enumerate(axes)
     ]
-    given = [*(f"columns[{i}]" for i in range(len(axes))), "given"]
-    source = _BATCHES.replace("COLUMNS", ", ".join(given)).replace("COPIES", "\n    ".join(copies or ["pass"]))
-    space: dict[str, Any] = {"loop": loop, "copy_numbers": _copy_numbers, "copy_vectors": _copy_vectors}
+    source = "def fill(rows, places, begin, count, filled, columns):\n    " + "\n    ".join(copies or ["pass"])
+    space: dict[str, Any] = {"copy_numbers": _copy_numbers, "copy_vectors": _copy_vectors}
     exec(source, space)
-    fill, mapped = (numba.njit(nogil=True, error_model="numpy")(space[name]) for name in ("fill", "mapped"))
-    return fill, mapped
+    return numba.njit(nogil=True, error_model="numpy")(space["fill"])
 
 
 @numba.njit(nogil=True, cache=True, error_model="numpy")

@@ -116,7 +116,7 @@ class BatchGradients:
             if found is None:
                 options = {"mode": "NUMBA", "trust_input": True, "on_unused_input": "ignore"}
                 prior = pytensor.function([self._rows.at], self._prior, **options)
-                of_row = self._rows.row_map(self._slope, [self._rows.at])
+                of_row = self._rows.row_map(self._slope, [self._rows.at], width=self.size)
                 found = Compiled(inputs, outputs, of_row, prior.vm.jit_fn)
                 _kept.append(found)
             self._compiled = found

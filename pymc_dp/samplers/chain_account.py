@@ -2,12 +2,70 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
 from typing import final
 
 from pymc_dp.accounting import Event
-from pymc_dp.errors import BudgetExceeded
+from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.kernel import Grant, Kernel, Table
 from pymc_dp.kernel.account import Once, covers, repeated
+
+_BEGINS: ContextVar[bool] = ContextVar("_BEGINS", default=False)
+
+
+@final
+class Token(Once):
+    """Of one chain that was paid for: accounts of a chain can be made while it `begins`, which it does once.
+
+    Parameters
+    ----------
+    number : int
+        Which of the tokens of a step it is, from 0.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number, self._used = number, False
+
+    @contextmanager
+    def begins(self) -> Iterator[None]:
+        """Let a chain begin.
+
+        Raises
+        ------
+        BudgetExceeded
+            If one has begun by this token.
+        """
+        self._require_here()
+        with self._lock:
+            if self._used:
+                raise BudgetExceeded("A chain has begun by this token: another one would be another release.")
+            self._used = True
+        before = _BEGINS.set(True)
+        try:
+            yield
+        finally:
+            _BEGINS.reset(before)
+
+
+def require_token() -> None:
+    """Raise where no chain begins that has taken its token."""
+    if not _BEGINS.get():
+        raise PrivacyError("A chain begins by setup_chain alone, which takes the token of one that was paid for.")
+
+
+def by_token[**P, R](begin: Callable[P, R]) -> Callable[P, R]:
+    """Let a method that begins a chain do nothing but raise where no token was taken."""
+
+    @wraps(begin)
+    def guarded(*args: P.args, **given: P.kwargs) -> R:
+        require_token()
+        return begin(*args, **given)
+
+    return guarded
 
 
 @final
@@ -15,7 +73,7 @@ class ChainAccount(Once):
     """What a chain may charge: each part that was paid for it once, and no more.
 
     Chains run in processes of their own, where no ledger can be asked. Each takes a token before it begins (`Claims`),
-    and with it one of these. It cannot be copied, and pays in the process that made it.
+    and only then can one of these be made. It cannot be copied, and pays in the process that made it.
 
     Parameters
     ----------
@@ -26,11 +84,14 @@ class ChainAccount(Once):
 
     Raises
     ------
+    PrivacyError
+        Where no chain begins by a token.
     BudgetExceeded
         From `charge`, for what no part that is left covers.
     """
 
     def __init__(self, relation: str, *paid: Event) -> None:
+        require_token()
         super().__init__()
         self.relation = relation
         self._left = list(paid)
@@ -54,4 +115,4 @@ def granted(table: Table, relation: str, event: Event, uses: int) -> tuple[Kerne
     return kernel, kernel.grant(event, uses)
 
 
-__all__ = ["NOT_BEGUN", "ChainAccount", "granted"]
+__all__ = ["NOT_BEGUN", "ChainAccount", "Token", "by_token", "granted", "require_token"]

@@ -27,8 +27,7 @@ from pymc_dp.inspection.priors import priors_of
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, Pool, RowMap, Table
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
-from pymc_dp.samplers.near_rows import CHUNK, ROOM
-from pymc_dp.samplers.near_rows import centre_of as best_centre
+from pymc_dp.samplers.near_rows import CHUNK, ROOM, best_centre
 from pymc_dp.samplers.public_rows import PublicRows
 from pymc_dp.samplers.row_scores import few_kinds
 from pymc_dp.samplers.rows import ModelRows, OfPublicRows, rows_of
@@ -328,7 +327,7 @@ class RowConditional:
             return ([] if self._by_row else [np.zeros(len(every))]), found
         if not self._by_row:
             some = np.arange(len(found)) if self._alone else some_of(len(found))
-            weights = best_centre(found) if self._alone else centre_of(found[some])
+            weights = best_centre(found) if self._alone else quick_centre(found[some])
             if not weights:
                 return [np.zeros(len(every))], found
             places = some[list(weights)]
@@ -416,8 +415,11 @@ def some_of(count: int) -> Array:
     return np.unique(np.concatenate([first, np.linspace(0, count - 1, COMPARED).astype(int)]))
 
 
-def centre_of(found: Array) -> dict[int, float]:
+def quick_centre(found: Array) -> dict[int, float]:
     """Return weights of rows whose mean lies about in the middle: step by step, toward the row that ranges farthest.
+
+    A chain looks for one at each state. Ranges were up to a twelfth wider than by `best_centre`, in up to a fiftieth of
+    its time.
 
     Parameters
     ----------
@@ -425,7 +427,7 @@ def centre_of(found: Array) -> dict[int, float]:
 
     Examples
     --------
-    >>> centre_of(np.array([[0.0, 0.0], [0.0, 4.0], [0.0, 1.0]]))
+    >>> quick_centre(np.array([[0.0, 0.0], [0.0, 4.0], [0.0, 1.0]]))
     {0: 0.5, 1: 0.5}
     """
     weights = np.zeros(len(found))
@@ -505,4 +507,4 @@ def _column_of(index: Variable, length: int, rows: ModelRows) -> str | None:
     return names[var] if alike else None
 
 
-__all__ = ["GibbsRows", "Here", "RowConditional", "cell_of", "centre_of", "pair_of", "some_of"]
+__all__ = ["GibbsRows", "Here", "RowConditional", "cell_of", "pair_of", "quick_centre", "some_of"]

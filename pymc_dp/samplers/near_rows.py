@@ -82,12 +82,10 @@ class NearRows:
             rows = self._with_opposites(rows, spread)
         for _ in range(ROUNDS):
             plain = self.at(rows, spread)
-            if not np.isfinite(plain).all():
-                what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
-                raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+            require_finite(plain)
             by_row = self._centred is not self._plain
             found = self.at(rows, spread, centred=True) if by_row else plain
-            weights = centre_of(found) if centre_wanted else {}
+            weights = best_centre(found) if centre_wanted else {}
             centre, near = np.zeros(len(self.points)), np.zeros(len(spread))
             self.centre = ({}, np.zeros(0))
             if weights:
@@ -188,8 +186,10 @@ def _spread(points: Array) -> Array:
     return np.unique(np.concatenate([ends, np.linspace(0, count - 1, SPREAD).astype(int)]))
 
 
-def centre_of(found: Array) -> dict[int, float]:
+def best_centre(found: Array) -> dict[int, float]:
     """Return weights of the public rows whose mean lies in the middle of all; none where nothing is gained.
+
+    By linear programs, since what is found once for all states is paid for by each draw.
 
     Parameters
     ----------
@@ -218,6 +218,13 @@ def _least(found: Array) -> float:
     return max(float(np.ptp(found - one, axis=1).max()) for one in found) / 2
 
 
+def require_finite(found: Array) -> None:
+    """Refuse numbers of public rows at public points that are infinite or NaN."""
+    if not np.isfinite(found).all():
+        what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
+        raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+
+
 def require_informative(range_: float) -> None:
     """Refuse numbers that are the same at all points."""
     if not range_ > 0:
@@ -226,4 +233,4 @@ def require_informative(range_: float) -> None:
         raise UnsupportedModelError([Problem(where="model", what=what, remedy=remedy)])
 
 
-__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "centre_of", "no_digits", "require_informative"]
+__all__ = ["CHUNK", "REMEDY", "ROOM", "NearRows", "best_centre", "no_digits", "require_finite", "require_informative"]

@@ -45,7 +45,7 @@ def spare(wanted: float, eta: float, sigma: float) -> float:
     return np.sqrt(missing) if missing > LEAST_SPARE * wanted else 0.0
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def nothing_before(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Take the gradient where the chain is."""
 

@@ -13,6 +13,7 @@ from pymc_dp.inspection.columns import levels_of
 from pymc_dp.inspection.interpreted import plain_draw
 from pymc_dp.inspection.priors import BALL, Prior
 from pymc_dp.inspection.rows import Array
+from pymc_dp.samplers.public_rows import along
 
 CORNERS, RANDOM = 256, 256
 """Points at ends of all scalars: all of them, or so many; and points at random."""
@@ -160,7 +161,8 @@ class ParameterPoints:
             corners = rng.integers(0, 2, (CORNERS, width)).astype(np.float64)
         shares = np.concatenate([corners, rng.random((RANDOM, width))])
         if width <= 2:
-            shares = np.concatenate([shares, *(_along(place, width) for place in range(width))])
+            evenly = np.linspace(0, 1, EVENLY)
+            shares = np.concatenate([shares, *(along(evenly, place, width) for place in range(width))])
         self.middle = np.concatenate([part.middle for part in parts])
         near = np.concatenate([part.at(shares[:, part.place], rng) for part in parts], axis=1)
         far = [point for part in self.loose for point in self.moved_out(part.prior, FAR)]
@@ -232,14 +234,6 @@ class ParameterPoints:
             tried[:, turn + 1, place] = value
         best = np.nan_to_num(number(tried)).argmax(axis=1)
         return np.asarray(tried[np.arange(len(points)), best])
-
-
-def _along(place: int, width: int) -> Array:
-    """Return evenly spaced shares of one scalar, combined with both ends of the other."""
-    others = list(itertools.product([0.0, 1.0], repeat=width - 1))
-    return np.array(
-        [np.insert(np.array(other), place, share) for other in others for share in np.linspace(0, 1, EVENLY)]
-    )
 
 
 __all__ = ["FAR", "FARTHER", "ParameterPoints"]

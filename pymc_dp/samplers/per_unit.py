@@ -20,7 +20,7 @@ from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.kernel.relations import l1_text
 from pymc_dp.metrics import L1, PER_UNIT, Extent, Metric
 from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
-from pymc_dp.samplers.near_rows import REMEDY, require_informative
+from pymc_dp.samplers.near_rows import require_finite, require_informative
 from pymc_dp.samplers.rows import ModelRows
 
 NODES = (257, 129, 65, 33, 17, 9)
@@ -79,8 +79,7 @@ class PerUnitScores:
         }
         self._relation = f"{PER_UNIT}{l1_text(self._weights)}"
         self._nodes = _nodes(list(columns.values()), len(points))
-        at = pt.matrix("points", shape=(None, points.shape[1]))
-        self._map: RowMap | None = self._compiled(at)
+        self._map: RowMap | None = self._compiled()
         rehearsed = self._kernel_of(self._made_up(), Rehearsal(self._relation))
         self._require_finite(rehearsed)
         self.range, self.slack = steepest_per_unit(rehearsed, self._map, [points], len(points), weights=self._weights)
@@ -101,7 +100,7 @@ class PerUnitScores:
     def compile(self) -> None:
         """Compile what sampling needs: before the budget is charged."""
         if self._map is None:
-            self._map = self._compiled(pt.matrix("points", shape=(None, self.points.shape[1])))
+            self._map = self._compiled()
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""
@@ -142,12 +141,9 @@ class PerUnitScores:
         )
         return place
 
-    def _compiled(self, at: Any) -> RowMap:
-        from pytensor.graph.replace import vectorize_graph
-
-        found = vectorize_graph(self._rows.logp, {self._rows.at: at})
-        found = found if found.type.ndim else pt.alloc(found, len(self.points))
-        return self._rows.row_map(found, [at])
+    def _compiled(self) -> RowMap:
+        points = pt.matrix("points", shape=(None, self.points.shape[1]))
+        return self._rows.row_map(self._rows.at_points(self._rows.logp, points, len(self.points)), [points])
 
     def _kernel_of(self, table: Table, account: Any) -> Kernel:
         return Kernel(table, account).by_kind(self._nodes)
@@ -164,9 +160,7 @@ class PerUnitScores:
         assert self._map is not None
         kinds = {name: column.values for name, column in rehearsed._table.columns.items()}
         found = self._map.on({name: kinds[name] for name, _, _ in self._map._types}, [self.points], len(self.points))
-        if not np.isfinite(found).all():
-            what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+        require_finite(found)
 
 
 def _problems(columns: Sequence[Column], metric: Metric) -> list[Problem]:

@@ -235,7 +235,7 @@ def _plain(columns: Mapping[str, Column], rng: np.random.Generator) -> dict[str,
     shares = np.concatenate([sides, rng.random((RANDOM, width))])
     if width <= 2:
         evenly = np.linspace(0, 1, EVENLY)
-        shares = np.concatenate([shares, *[_along(evenly, place, width) for place in range(width)]])
+        shares = np.concatenate([shares, *[along(evenly, place, width) for place in range(width)]])
     values = low + (high - low) * shares
     anything = rng.normal(size=values.shape) * 10.0 ** rng.uniform(-2, 3, values.shape)
     values = np.where(loose, np.where(rng.random(values.shape) < 0.1, 0.0, anything), values)
@@ -247,8 +247,8 @@ def _plain(columns: Mapping[str, Column], rng: np.random.Generator) -> dict[str,
     return found
 
 
-def _along(evenly: Array, place: int, width: int) -> Array:
-    """Return evenly spaced shares of one entry, combined with both ends of the other."""
+def along(evenly: Array, place: int, width: int) -> Array:
+    """Return evenly spaced shares of one entry, combined with both ends of the others."""
     others = itertools.product([0.0, 1.0], repeat=width - 1)
     return np.array([np.insert(np.array(other), place, share) for other in others for share in evenly])
 
@@ -275,4 +275,4 @@ def _telling(public: Mapping[str, Array]) -> Array:
     return np.unique(np.array(found, dtype=np.int64))
 
 
-__all__ = ["PublicRows", "where_rows"]
+__all__ = ["PublicRows", "along", "where_rows"]

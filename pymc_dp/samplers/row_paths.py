@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.replace import vectorize_graph
 
-from pymc_dp.errors import PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import PrivacyError, UnsupportedModelError
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Kernel, RowMap
-from pymc_dp.samplers.gibbs import NOTHING, GibbsRows, centre_of, some_of
-from pymc_dp.samplers.near_rows import CHUNK, REMEDY, ROOM, no_digits
+from pymc_dp.samplers.gibbs import NOTHING, GibbsRows, quick_centre, some_of
+from pymc_dp.samplers.near_rows import CHUNK, REMEDY, ROOM, no_digits, require_finite
 from pymc_dp.samplers.rows import OfPublicRows
 from pymc_dp.samplers.sum_paths import Noised
 
@@ -58,13 +57,11 @@ class RowPaths:
         found = self._plain.at(held, states).T
         alive = np.isfinite(found).any(axis=1)
         held, found = {name: one[alive] for name, one in held.items()}, found[alive]
-        if not np.isfinite(found).all():
-            what = "its log-likelihood is infinite or NaN for some rows that there may be, at some points"
-            raise UnsupportedModelError([Problem(where="model", what=what, remedy=REMEDY)])
+        require_finite(found)
         self._rows, self._shares = {name: one[:0] for name, one in held.items()}, np.zeros(0)
         if of.replace and not self._by_row:
             places = some_of(len(found))
-            weights = centre_of(found[places])
+            weights = quick_centre(found[places])
             self._rows = {name: one[places[list(weights)]] for name, one in held.items()}
             self._shares = np.array(list(weights.values()))
         centre = self._at_rows(states)
@@ -99,7 +96,7 @@ class RowPaths:
         for key, graph in wanted.items():
             points = pt.matrix("points", shape=(particles * steps, rows.at.type.shape[0]))
             shares, centre = pt.vector("shares", shape=(steps,)), pt.vector("centre", shape=(particles,))
-            each: Any = vectorize_graph(graph, {rows.at: points})
+            each: Any = rows.at_points(graph, points, particles * steps)
             mixed = (each.reshape((particles, steps)) * shares).sum(axis=1) - centre
             self._maps[key] = rows.row_map(mixed, [points, shares, centre])
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
 
 from pymc_dp.accounting import Event
 from pymc_dp.errors import PrivacyError
@@ -100,17 +98,12 @@ class RowScores:
         if self._map is not None:
             return
         points, centre = pt.matrix("points", shape=(None, self._rows.at.type.shape[0])), pt.vector("centre")
-        found = self._at_points(self._rows.logp, points)
+        found = self._rows.at_points(self._rows.logp, points, len(self.points))
         if self._public:
-            middles = self._at_points(self._rows.middle_of_ends(self._public), points)
+            middles = self._rows.at_points(self._rows.middle_of_ends(self._public), points, len(self.points))
             self._middles = self._rows.row_map(middles, [points])
             found = found - middles
         self._map = self._rows.row_map(found - centre, [points, centre])
-
-    def _at_points(self, graph: Variable, points: Variable) -> Variable:
-        """Return a vector: what no point enters is the same at all of them."""
-        found = vectorize_graph(graph, {self._rows.at: points})
-        return found if found.type.ndim else pt.alloc(found, len(self.points))
 
     def load(self) -> None:
         """Read the rows, once. The budget was charged."""

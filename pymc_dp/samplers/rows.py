@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pymc import Model
 from pytensor.gradient import grad
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.replace import clone_replace, graph_replace
+from pytensor.graph.replace import clone_replace, graph_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.tensor.basic import AllocEmpty
 
@@ -112,8 +112,8 @@ class ModelRows:
         joined = parts[0] if len(parts) == 1 else pt.concatenate(parts)
         return clone_replace([joined], self._held, rebuild_strict=False)[0]
 
-    def row_map(self, output: Variable, parameters: Sequence[Variable]) -> RowMap:
-        """Compile a vector of one row's numbers.
+    def row_map(self, output: Variable, parameters: Sequence[Variable], *, width: int | None = None) -> RowMap:
+        """Compile a vector of one row's numbers; for batches of rows, if their `width` is given.
 
         Raises
         ------
@@ -126,11 +126,22 @@ class ModelRows:
         # Nothing private is among these: a graph of one row that held any was refused (`RowFunction.of`).
         public = [var for var in known if isinstance(var, Constant) and np.size(var.data) > MOST_ENTRIES]
         try:
-            return RowMap(row, parameters, output, public=public)
+            made = RowMap(row, parameters, output, public=public, batches=width is not None)
+            if width is not None:
+                made.of_batches(width)
+            return made
         except ArgumentError as error:
             what = f"the log-likelihood of a row is no function that rows can be mapped by. {error}"
             problem = Problem(where="model", what=what, remedy="Write it with other operations.")
             raise UnsupportedModelError([problem]) from None
+
+    def at_points(self, graph: Variable, points: Variable, count: int) -> Variable:
+        """Return a number of the row at `count` public points, the rows of a matrix: a vector.
+
+        What no point enters is the same at all of them.
+        """
+        found = vectorize_graph(graph, {self.at: points})
+        return found if found.type.ndim else pt.alloc(found, count)
 
     def slopes(self, names: Sequence[str]) -> Variable:
         """Return the derivatives of the log-likelihood in the numbers of some columns: one vector."""

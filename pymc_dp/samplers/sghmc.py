@@ -14,7 +14,7 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.samplers.noised_steps import spare
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def half_drift(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Move by half of the momentum."""
     for j in range(position.size):
@@ -35,7 +35,7 @@ def kick(position: Any, momenta: Any, eta: float, slope: Any, decay: float, miss
         position[j] += 0.5 * momenta[j]
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def hamiltonian(
     position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
 ) -> None:

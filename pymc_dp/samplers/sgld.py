@@ -15,7 +15,7 @@ MEMORY, FLOOR = 0.99, 0.01
 """Of preconditioned steps: share of the past in mean squared gradients; share of the largest root added to all."""
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def langevin(
     position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
 ) -> None:
@@ -28,7 +28,7 @@ def langevin(
             position[j] += missing * rng.standard_normal()
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def rmsprop(
     position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
 ) -> None:

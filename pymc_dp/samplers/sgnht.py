@@ -21,7 +21,7 @@ from its target would brake so hard that it never got there. Momenta of temperat
 where there is one parameter, and never where there are many."""
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def _energy_gain(momenta: Any, friction: float, eta: float, rate: float) -> float:
     """Return what half a step adds to the friction of a thermostat: kinetic energy above that of temperature 1.
 
@@ -37,14 +37,14 @@ def _energy_gain(momenta: Any, friction: float, eta: float, rate: float) -> floa
     return 0.5 * rate * (min(mean * np.cosh(friction / 2) / eta, HOTTEST) - 1.0)
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def half_thermostat(position: Any, memory: Any, eta: float, constants: Any) -> None:
     """Move by half of the momentum, and the friction, which is the last entry of the memory, by half a step."""
     half_drift(position, memory[:-1], eta, constants)
     memory[-1] += _energy_gain(memory[:-1], memory[-1], eta, constants[1])
 
 
-@numba.njit(error_model="numpy")
+@numba.njit(error_model="numpy", cache=True)
 def thermostat(
     position: Any, memory: Any, eta: float, sigma: float, constants: Any, slope: Any, tuning: bool, rng: Any
 ) -> None:

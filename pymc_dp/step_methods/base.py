@@ -27,6 +27,7 @@ from pymc_dp.kernel.randomness import insecure
 from pymc_dp.release.paid import paid
 from pymc_dp.release.record import ReleaseRecord, SamplerRecord
 from pymc_dp.rows.gate import opened_gate
+from pymc_dp.samplers.chain_account import by_token
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.companions import Companions
 from pymc_dp.step_methods.cost import WithCost
@@ -156,6 +157,11 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
             payment.read(self.load, holder=self)
         self.companions = Companions.join(source, self)
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "start_chain" in vars(cls):
+            cls.start_chain = by_token(cls.start_chain)  # type: ignore[method-assign]
+
     # --- what a subclass says -----------------------------------------------------------------------------------------
 
     @final
@@ -189,7 +195,10 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
         """Let go of the rows, once no chain will begin any more."""
 
     def start_chain(self) -> None:
-        """Forget whatever one chain may not tell another; the generator of the chain is in place."""
+        """Forget whatever one chain may not tell another; the generator of the chain is in place.
+
+        Begins nothing by hand, whatever a subclass does in it: a chain takes a token, in `setup_chain`.
+        """
 
     @abstractmethod
     def advance(self, point: Point) -> Point:
@@ -260,7 +269,9 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
             raise PrivacyError(
                 f"This step was paid for {paid} steps a chain, but {wanted} are wanted. Make a new step."
             )
-        self.begin_chain(self.binding.claims.take(tune, draws, secure=insecure() is None), tune)
+        token = self.binding.claims.take(tune, draws, secure=insecure() is None)
+        with token.begins():
+            self.begin_chain(token.number, tune)
 
     def price_chains(self, draws: int) -> None:
         """Price chains of so many draws, those of tuning included, if they are not priced yet."""
@@ -273,8 +284,10 @@ class PrivateStep(ShownStep, WithCost, SpecifiedStep, ABC):
         if self.companions is not None:
             self.companions.temper(self, draws)
 
+    @final
+    @by_token
     def begin_chain(self, stream: int, tune: int) -> None:
-        """Begin a chain that was claimed, with randomness of its own: `stream` numbers those that run side by side."""
+        """Begin a chain by its token, with randomness of its own: `stream` numbers those that run side by side."""
         self.count, self.tuning_steps, self.stream = 0, tune * self.steps_per_draw, stream
         self.generator = secure_generator(stream)
         self.start_chain()

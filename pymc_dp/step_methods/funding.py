@@ -21,6 +21,7 @@ import numpy as np
 from pymc_dp.accounting import Budget, Event
 from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.kernel.accounting.totals import total_epsilon
+from pymc_dp.samplers.chain_account import Token
 
 MOST_STEPS = 10**9
 """Of a chain, up to which it is looked for how many a budget would allow."""
@@ -157,13 +158,8 @@ class Claims:
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
-    def take(self, tune: int, draws: int, *, secure: bool = True) -> int:
+    def take(self, tune: int, draws: int, *, secure: bool = True) -> Token:
         """Take the token of one chain of `tune` + `draws` states, whose randomness is `secure` or seeded.
-
-        Returns
-        -------
-        int
-            Which token it is, from 0.
 
         Raises
         ------
@@ -171,8 +167,8 @@ class Claims:
             If all chains that were paid for have begun, or earlier ones had another length.
         """
         wanted = {"tune": tune, "draws": draws, "secure": secure}
-        for token in range(self.chains):
-            path = Path(self.folder) / str(token)
+        for number in range(self.chains):
+            path = Path(self.folder) / str(number)
             try:
                 with path.open("x", encoding="utf-8") as file:
                     json.dump(wanted, file)
@@ -186,7 +182,7 @@ class Claims:
                 continue
             except FileNotFoundError:
                 break
-            return token
+            return Token(number)
         raise BudgetExceeded(
             f"This step was funded for {self.chains} chain{'s' * (self.chains != 1)}, and all of them have begun: "
             "another one would be another release. Pass chains= to the step and the same chains= to pm.sample, or "
@@ -213,4 +209,4 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-__all__ = ["Funding", "Priced", "some_of", "steps_within"]
+__all__ = ["Claims", "Funding", "Priced", "some_of", "steps_within"]

@@ -18,6 +18,7 @@ from pymc_dp.inspection.row_density import clamped, clamped_facts
 from pymc_dp.inspection.rows import Array
 from pymc_dp.release.record import SamplerRecord
 from pymc_dp.samplers.batch_gradients import refuse_discrete
+from pymc_dp.samplers.chain_account import NOT_BEGUN
 from pymc_dp.samplers.hmc import Chain, Phase, Priced, Slopes, Specification, leapfrog
 from pymc_dp.samplers.hmc_tuning import Climb, StepSize, target_acceptance
 from pymc_dp.samplers.row_norm import FoundNorm, RowNorm
@@ -334,7 +335,7 @@ class PrivateHMC(PrivateStep):
     def chain(self) -> Chain:
         """What pays for the gradients and bits of a chain that has begun."""
         if self._chain is None:
-            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+            raise PrivacyError(NOT_BEGUN)
         return self._chain
 
     def __getstate__(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from pymc_dp.accounting import Budget, Event
 from pymc_dp.before_kernel import secure_generator
 from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.samplers.chain_account import NOT_BEGUN
 from pymc_dp.step_methods.binding import Binding
 from pymc_dp.step_methods.funding import Funding, Priced
 
@@ -41,7 +42,7 @@ class Stages:
     def generator(self) -> np.random.Generator:
         """Privacy randomness of the chain; raises where none has begun."""
         if self._generator is None:
-            raise PrivacyError("No chain has begun here: call setup_chain first. A copy of a step begins its own.")
+            raise PrivacyError(NOT_BEGUN)
         return self._generator
 
     @generator.setter

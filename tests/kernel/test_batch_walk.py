@@ -20,6 +20,7 @@ from pymc_dp.kernel.accounting.events import SubsampledGaussianEvent
 from pymc_dp.kernel.batch_loops import fixed_rows, poisson_rows, waiting
 from pymc_dp.kernel.batch_walk import BatchWalk, batch_event
 from pymc_dp.kernel.limits import UNITS
+from pymc_dp.kernel.rowmap import LANES
 from pymc_dp.testing import insecure_randomness, without_noise
 from tests.kernel.pairs import PAIRS, nasty
 
@@ -59,6 +60,22 @@ def walked(rowmap, rows, numbers, relation="replace", *, steps=1, size=D, **give
     with without_noise() if given["scale"] == LITTLE else nullcontext():
         walk.walk(ask, take, State(np.ravel(numbers).astype(float), seen, False), steps)
     return seen
+
+
+def test_functions_are_compiled_for_the_types_of_each_state(lookup):
+    """What is handed over by address is never handed a state of another type."""
+    walk = BatchWalk({"i": np.arange(4)}, Rehearsal("replace"), lookup, size=D, steps=4, bound=1.0, scale=1.0, rate=1.0)
+    numbers = np.linspace(-0.5, 0.5, KINDS * D)
+    found = []
+    for own in (np.float64, np.float32, np.float64, np.int64):
+        seen = np.full((1, D), np.nan if own is not np.int64 else 0, dtype=own)
+        with without_noise():
+            walk.walk(ask, take, State(numbers, seen, False), 1)
+        found.append(seen)
+    np.testing.assert_allclose(found[0], numbers.reshape(KINDS, D)[:4].sum(axis=0)[None], atol=1e-5)
+    np.testing.assert_array_equal(found[1], found[0].astype(np.float32))
+    np.testing.assert_array_equal(found[2], found[0])
+    np.testing.assert_array_equal(found[3], np.trunc(found[0]))
 
 
 def neighbours(rng, relation, most=12):
@@ -259,7 +276,7 @@ def test_a_row_of_a_batch_has_the_same_bits_wherever_it_stands(name):
     """In blocks of any size, beside rows that are NaN, infinite or huge: as among copies of itself."""
     made, rng = RowMap({"x": X, "y": Y}, [T], GRAPHS[name]), np.random.default_rng(0)
     width = 3 if name in ("many terms", "values that are read") else 5
-    assert made.of_batches(width)[2]
+    assert made.of_batches(width)[2] == LANES
     x, y, t = nasty(rng, 400, 5), rng.integers(0, 4, 400), rng.normal(size=5)
 
     def mapped(places):
@@ -290,13 +307,13 @@ def test_a_graph_that_does_not_treat_rows_alike_is_not_used(monkeypatch):
     by_blocks = RowMap._by_blocks
     monkeypatch.setattr(RowMap, "_by_blocks", uneven)
     made = RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t)
-    assert not made.of_batches(1)[2]
+    assert made.of_batches(1)[2] == 1
     assert walked(made, {"x": np.full(40, 0.25)}, [1.0], size=1).item() == 20
     wrong = RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t)
-    assert not wrong.of_batches(2)[2] and not wrong.of_batches(1)[2]  # of a wrong width all is NaN, and alike
-    assert not RowMap({"x": x}, [t], pt.stack([pt.sqrt(x - 10)]) + t).of_batches(1)[2]
+    assert wrong.of_batches(2)[2] == wrong.of_batches(1)[2] == 1  # of a wrong width all is NaN, and alike
+    assert RowMap({"x": x}, [t], pt.stack([pt.sqrt(x - 10)]) + t).of_batches(1)[2] == 1
     monkeypatch.undo()
-    assert RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t).of_batches(1)[2]
+    assert RowMap({"x": x}, [t], pt.stack([x]) + 0.25 * t).of_batches(1)[2] == LANES
 
 
 def test_rows_are_read_as_they_are_held(tmp_path):
@@ -437,4 +454,6 @@ def test_row_maps_and_followers_of_other_kinds_are_refused(lookup):
     walk = BatchWalk(ROW, account, lookup, **{**given, "size": D})
     with pytest.raises(ArgumentError, match="that Numba compiles"):
         walk.walk(ask.py_func, take, None, 1)
+    with pytest.raises(ArgumentError, match="must return nothing"):
+        walk.walk(numba.njit(lambda state, step, parameters: 1.0), take, State(np.zeros(3), np.zeros((1, D)), False), 1)
     assert isinstance(account.events[0][1], SubsampledGaussianEvent) and walk.left == 1

@@ -234,6 +234,7 @@ def test_what_is_wrong_is_refused_before_it_is_paid():
     assert not k.made
 
 
+@pytest.mark.usefixtures("begins")
 def test_nothing_is_drawn_that_was_not_paid_for_and_copies_pay_nothing(monkeypatch):
     tally = Tally(reading=Places(2))
     totals = pickle.loads(pickle.dumps(Totals(Layout([tally], "replace", 2), [Rows([np.array([0, 1])], [])])))

@@ -438,9 +438,9 @@ BATCHES = (
         operation="SGLD and kin batches",
         kind="clip by value",
         file="pymc_dp/kernel/batch_loops.py",
-        old="            release(numbers, rng, total, halves, products, released)\n",
-        new="            total[:] = total * places.size // max(drawn, 1)\n"
-        "            release(numbers, rng, total, halves, products, released)\n",
+        old="        release(numbers, rng, total, halves, products, released)\n",
+        new="        total[:] = total * places.size // max(drawn, 1)\n"
+        "        release(numbers, rng, total, halves, products, released)\n",
         breaks="A sum is divided by how many rows the batch has, so that one row more changes what all others add.",
         first=("tests/kernel/test_batch_walk.py", "tests/promises/test_batches.py"),
     ),

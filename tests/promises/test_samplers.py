@@ -15,7 +15,8 @@ import pytest
 import pymc_dp as dp
 from pymc_dp.accounting import event_from_dict, total_epsilon
 from pymc_dp.audit import differing
-from pymc_dp.errors import ArgumentError, BudgetExceeded, ReleaseError, TraceError, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseError, TraceError, UnsupportedModelError
+from pymc_dp.step_methods.base import PrivateStep
 from tests.promises.neighbours import QUICK, neighbours
 from tests.promises.observed import canaries
 from tests.zoo.samplers import SAMPLERS, Sampler
@@ -153,6 +154,34 @@ def test_rows_are_read_after_the_charge(one: Sampler, monkeypatch: pytest.Monkey
         one.sample(ledger=ledger)
     assert "row 7" not in str(error.value)
     assert 0 < ledger.spent.epsilon <= one.epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("one", RUN)
+def test_no_chain_begins_by_hand(one: Sampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before every step, and after the last: nothing changes, and nothing is drawn beyond what was paid for."""
+    seen: list[PrivateStep] = []
+    require_paid = PrivateStep.require_paid
+
+    def by_hand(step: PrivateStep) -> None:
+        before = repr((step.randomness, step.count))
+        for begin in (step.start_chain, step.start_chain, lambda: step.begin_chain(0, 0)):
+            with pytest.raises(PrivacyError, match="by setup_chain alone"):
+                begin()
+        assert repr((step.randomness, step.count)) == before
+
+    def stepping(step: PrivateStep) -> None:
+        by_hand(step)
+        seen.append(step)
+        require_paid(step)
+
+    monkeypatch.setattr(PrivateStep, "require_paid", stepping)
+    one.sample()
+    assert seen or one.call.__name__ == "annealing"
+    for step in list(seen):
+        assert step.count == step.funding.steps
+        by_hand(step)
+        with pytest.raises(BudgetExceeded):
+            step.step(step.prior_model.initial_point())
 
 
 @pytest.mark.few(8)

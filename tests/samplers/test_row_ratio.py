@@ -170,6 +170,7 @@ def test_a_column_without_bounds_is_refused_by_name():
         dp.sample(3, tune=0, step=dp.BarkerMetropolis(), model=model, epsilon=1.0, progressbar=False)
 
 
+@pytest.mark.usefixtures("begins")
 def test_a_chain_may_charge_once_and_no_more_than_was_paid():
     account = ChainAccount("replace", ZCDPEvent(rho=0.1))
     with pytest.raises(dp.errors.BudgetExceeded, match="more than was paid"):
@@ -214,6 +215,7 @@ def test_chains_in_processes_of_their_own_pay_for_their_bits(step):
     assert idata.dp.report().record["guarantee"] == "stepwise"
 
 
+@pytest.mark.usefixtures("begins")
 def test_a_copy_of_a_ratio_leaves_behind_what_pays():
     found, prior_model, _ = made(robust, "replace")
     ratio = RowRatio(found, prior_model)

@@ -101,6 +101,7 @@ def test_a_found_range_is_that_of_other_rows_too_and_hardly_more(build, neighbou
     assert largest * 0.999 <= scores.range <= largest * (1.15 if build is robust else 1.01)
 
 
+@pytest.mark.usefixtures("begins")
 def test_choices_fall_as_the_tempered_posterior_says_and_are_paid_for_once():
     scores = made(robust, count=5)
     uses, beta = 4000, 0.05

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dp.inspection.rows import Array
+from pymc_dp.kernel.account import Rehearsal
 from pymc_dp.step_methods.langevin.base import StochasticGradient
 from pymc_dp.step_methods.langevin.batches import Limits
 from pymc_dp.step_methods.langevin.start import GivenStart
@@ -47,9 +48,9 @@ def on_rows[Step: StochasticGradient](step: Step, rows: tuple[Array, ...], rng: 
         Draws of tuning.
     """
     other = copy.copy(step)
-    other._rows, other.start, other.rehearsed = tuple(map(step._held, rows)), GivenStart(), True
+    other._rows, other.start = tuple(map(step._held, rows)), GivenStart()
     other.generator, other.count, other.tuning_steps, other.stream = rng, 0, tune * step.steps_per_draw, 0
-    other.start_chain()
+    other._start(Rehearsal(step.neighbours))
     return other
 
 

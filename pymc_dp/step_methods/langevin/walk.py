@@ -50,8 +50,6 @@ class GradientWalk(PrivateStep):
 
     _state_class = GradientWalkState
     course: Course
-    rehearsed = False
-    """Whether rows are simulated, so that nothing pays for steps."""
     multiplied: ClassVar[bool] = False
     """Whether products of the entries of each row's gradient are summed beside these."""
 
@@ -181,9 +179,11 @@ class GradientWalk(PrivateStep):
 
     @override
     def start_chain(self) -> None:
+        self._start(ChainAccount(self.neighbours, self._paid))
+
+    def _start(self, account: Account) -> None:
         assert self._rows is not None
         self._compile()
-        account = Rehearsal(self.neighbours) if self.rehearsed else ChainAccount(self.neighbours, self._paid)
         self._batch_walk = self._walk_over(self._rows, account, self.funding.steps, self.stream)
         self.memory = self.remembered(self.gradients.size)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc import Model
+from pytensor.gradient import disconnected_grad, grad
 from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import Problem, UnsupportedModelError
@@ -137,23 +138,41 @@ class HeldDensity:
         return Held(rows=rows, counts=counts, levels=levels)
 
     def graphs(self, prior_model: Model, flat: Variable, held: Held) -> tuple[Any, Any]:
-        """Return log prior density and the sum over rows as graphs over a flat vector and variables for rows."""
+        """Return log prior density and the sum over rows as graphs over a flat vector and variables for rows.
+
+        The gradient of the sum is made row by row: one that is NaN or infinite counts as 0.
+        """
         one = {var: held.rows[name] for name, var in self._rows.inputs.items()}
-        logp = stable(self._rows.logp)
-        every = vectorised(logp, one)
-        public: Any = pt.constant(0.0)
+        logp, slope = stable(self._rows.logp), self._rows.slope()
+        every, slopes, public = vectorised(logp, one), vectorised(slope, one), pt.constant(0.0)
         if self._found.public:
-            beside = vectorised(stable(self._rows.middle_of_ends(self._found.public)), one)
+            middle = stable(self._rows.middle_of_ends(self._found.public))
+            beside = vectorised(middle, one)
             every, public = every - beside, pt.dot(held.counts, beside)
+            slopes = slopes - vectorised(_slope(middle, self._rows.at), one)
         some, shares = self._found.near.centre
         if len(shares):
             near = vectorised(logp, {var: pt.constant(some[name]) for name, var in self._rows.inputs.items()})
             centre = pt.dot(pt.constant(shares), near)
             every, public = every - centre, public + pt.sum(held.counts) * centre
+            slopes = slopes - _slope(centre, self._rows.at)
         number = every - held.levels
+        inside = (number > self.low) & (number < self.high)
         within = pt.switch(number > self.low, pt.switch(number < self.high, number, self.high), self.low)
-        total = rebuild([pt.dot(held.counts, within) + public], {self._rows.at: flat})[0][0]
-        return _prior(prior_model, self.priors, flat), total
+        usable = inside & pt.all(pt.isfinite(slopes), axis=1)
+        slope = pt.dot(held.counts, pt.switch(usable[:, None], slopes, 0.0))
+        total = _with_slope(pt.dot(held.counts, within), self._rows.at, slope) + public
+        return _prior(prior_model, self.priors, flat), rebuild([total], {self._rows.at: flat})[0][0]
+
+
+def _slope(number: Variable, at: Variable) -> Any:
+    return grad(number, at, disconnected_inputs="ignore", return_disconnected="zero")
+
+
+def _with_slope(number: Variable, at: Variable, slope: Variable) -> Any:
+    """Return a number whose gradient is a given one; it is 0 where that is infinite, as sums may be."""
+    held, place, given = (disconnected_grad(part) for part in (number, at, pt.switch(pt.isfinite(slope), slope, 0.0)))
+    return held + pt.dot(given, at - place)
 
 
 def _numbers(found: FoundRange, rows: Mapping[str, Array], points: Array) -> Array:

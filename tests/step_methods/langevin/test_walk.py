@@ -15,6 +15,7 @@ from pymc_dp.transforms.prior_model import shared_prior_model
 from .conftest import BATCH, CLIP, N_ROWS, flat, start
 
 
+@pytest.mark.usefixtures("begins")
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 def test_less_noise_or_more_steps_than_were_paid_for_are_refused_by_the_kernel(begin, neighbours):
     step = begin(neighbours, steps=5)
@@ -59,6 +60,7 @@ def test_rows_that_are_held_in_half_of_the_memory_give_the_same_gradients(begin)
         assert np.isfinite(flat(step, step._moved(start(step), 50))).all()
 
 
+@pytest.mark.usefixtures("begins")
 def test_seeded_chains_are_repeated_and_others_are_not(begin):
     found = []
     for seed in (1, 1, None):
