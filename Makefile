@@ -20,7 +20,7 @@ SLOW_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,choosing_bounds quickstart read
 EXHAUSTIVE_NOTEBOOKS := $(patsubst %,notebooks/%.ipynb,private_regression hospital_readmissions hidden_markov_case_study choosing_epsilon choosing_a_sampler) \
 	$(REPRODUCTIONS)
 NOTEBOOKS := $(filter-out $(SLOW_NOTEBOOKS) $(EXHAUSTIVE_NOTEBOOKS),$(wildcard notebooks/*.ipynb))
-FAST_TESTS := $(patsubst %,tests/%,accounting theorems datasets intervals metrics rows/test_parquet.py rows/test_stored.py test_compiling.py test_domain.py test_import_cost.py \
+FAST_TESTS := $(patsubst %,tests/%,accounting theorems datasets metrics rows/test_parquet.py rows/test_stored.py test_compiling.py test_domain.py test_import_cost.py \
 	test_layers.py test_names.py test_progress.py test_random.py test_settings.py test_warm.py) \
 	tests/audit/test_sensitivity.py
 BENCHMARKS := $(wildcard benchmarks/bench_*.py)

@@ -8,7 +8,7 @@ PACKAGE = "pymc_dp"
 ROOT = Path(__file__).parents[1] / PACKAGE
 
 LAYERS = (
-    *("domain", "inspection", "simulation", "families", "rows", "proofs", "accounting", "release"),
+    *("domain", "inspection", "simulation", "families", "rows", "accounting", "release"),
     *("transforms", "samplers", "step_methods", "gradients", "trace", "plots"),
     *("from_draws", "released", "ledgers", "synthesize", "utilities", "answer", "poststratify", "sensitivities"),
     *("advice", "explain", "privatize", "sampling", "find_bounds", "find_levels", "find_map", "annealing", "plan"),
@@ -24,7 +24,7 @@ BESIDE = {
     **{key: set() for key in ("_interrupts", "_lazy", "_optional", "_version", "_compiling", "_display")},
     **{key: set() for key in ("_progress", "_special", "_versions")},
     **dict.fromkeys(("_column_bounds", "_frames", "networks", "metrics", "unit"), CHECKS),
-    **{"_validate": CHECKS, "draws": CHECKS, "intervals": {"errors", "_special"}, "_documents": {"_display"}},
+    **{"_validate": CHECKS, "draws": CHECKS, "_documents": {"_display"}},
     **{key: {*CHECKS, "_random"} for key in ("theorems", "testing")},
     "_random": CHECKS,
     "nuts_samplers": {*CHECKS, "_versions"},

@@ -1,7 +1,4 @@
-"""Cells of a table, and sums of rows for samplers that hold them: what the kernel adds up, and no noise.
-
-Samplers take rows here until they stand on the kernel.
-"""
+"""Cells of a table, and sums of rows without noise: of what is public, and for chains that are assumed to converge."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import numpy as np
 from pymc_dp.families.cells import Cells
 from pymc_dp.families.features import RowStatistic
 from pymc_dp.families.gram import GramSums
-from pymc_dp.families.statistic import ExposedCounts, LevelCounts
+from pymc_dp.families.statistic import LevelCounts
 from pymc_dp.inspection.design import Design
 from pymc_dp.inspection.rows import Array, Column
 from pymc_dp.kernel.readings import Places
@@ -124,47 +121,4 @@ def cells_of(cells: Cells, levels: Sequence[Array], start: int, stop: int) -> Ar
     return placed.code(levels, start, stop).astype(np.int64)
 
 
-def row_cells(cells: Cells, name: str) -> Array:
-    """Return the cell of every row if one of the columns had each of its levels, the others as they are. **Private**.
-
-    Parameters
-    ----------
-    cells : Cells
-    name : str
-        Of the column.
-
-    Returns
-    -------
-    (n_rows, n_levels) int64 array
-    """
-    code = np.zeros(len(values_of(cells.columns[0])), dtype=np.int64)
-    stride, levels = 1, 0
-    for column in cells.columns:
-        if column.name == name:
-            levels, stride = len(column.levels), 1
-            code *= levels
-        else:
-            Key(column.levels, nearest=column.outside == "nearest").fold(code, values_of(column), first=False)
-            stride *= len(column.levels)
-    return cells.lookup[code[:, None] + stride * np.arange(levels)]
-
-
-def row_integers(statistic: RowStatistic, values: Array) -> Array:
-    """Return what every row adds, by itself and as `sum_rows` adds it up.
-
-    Parameters
-    ----------
-    statistic : RowStatistic
-    values : (n_rows,) or (n_rows, width) array
-        In float64; for counts of any integer or float type.
-
-    Returns
-    -------
-    (n_rows, n_integers) int64 array
-        Counts of every level; else in grid steps, the offset of squares subtracted.
-    """
-    assert not isinstance(statistic, ExposedCounts)
-    return statistic.reading().whole([values])
-
-
-__all__ = ["cells_of", "known_gram", "make_cells", "row_cells", "row_integers", "sum_products", "sum_rows"]
+__all__ = ["cells_of", "known_gram", "make_cells", "sum_products", "sum_rows"]

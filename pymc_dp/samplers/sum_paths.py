@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant
 from pymc_dp.kernel.layout import SHARE_BITS
 from pymc_dp.samplers.gibbs_sums import Choice, GibbsSums
-from pymc_dp.step_methods.gibbs.grid import Values
 
+Values = Mapping[str, Array]
 UNBOUNDED = Problem(
     where="model",
     what="one row can move its log-likelihood by any amount",

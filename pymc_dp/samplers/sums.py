@@ -73,7 +73,8 @@ class ModelSums:
         for table in self.tables:
             width = table.cells.count * _width(table)
             held = slopes[:, begin : begin + width].reshape(len(slopes), table.cells.count, -1)
-            parts.append((held @ _units(table)).reshape(len(slopes), -1))
+            with np.errstate(all="ignore"):  # what is no number stays none
+                parts.append((held @ _units(table)).reshape(len(slopes), -1))
             begin += width
         return np.concatenate(parts, axis=1)
 

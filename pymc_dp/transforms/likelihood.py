@@ -24,7 +24,7 @@ from pymc_dp.kernel.readings import Counts, Numbers, Places, Powers
 from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics, family_of
 from pymc_dp.rows.gate import private_values
-from pymc_dp.rows.sums import row_integers, sum_rows
+from pymc_dp.rows.sums import sum_rows
 from pymc_dp.transforms.prior_model import prior_model_with
 
 
@@ -91,28 +91,12 @@ class TableLikelihood:
     def read(self) -> ExactSums:
         """Add up the rows, once. Reads private data: the budget must have been charged."""
         assert not isinstance(self.statistic, ExposedCounts)
-        table = self.read_integers().astype(np.float64)
+        table = sum_rows(self.cells, self.statistic, private_values(self.observed.leaf), with_sizes=True).astype(float)
         if isinstance(self.statistic, LevelCounts):
             return ExactSums(sums=table, sizes=table.sum(axis=1) / self.statistic.per_row)
         sizes, sums = table[:, 0], table[:, 1:] * np.array(self.statistic.steps)
         sums += np.outer(sizes, self.statistic.shifts)
         return ExactSums(sums=sums, sizes=sizes)
-
-    def read_integers(self) -> Array:
-        """Add up the rows, once, in whole grid steps: (n_cells, n_integers) int64 array, sizes first but for counts.
-
-        Reads private data: the budget must have been charged.
-        """
-        return sum_rows(self.cells, self.statistic, private_values(self.observed.leaf), with_sizes=True)
-
-    def read_rows(self) -> Array:
-        """Read what every row adds to the sums: (n_rows, n_statistics) array, of rows in cells of their own."""
-        values = np.asarray(private_values(self.observed.leaf))
-        if isinstance(self.statistic, LevelCounts):
-            return row_integers(self.statistic, values).astype(np.float64)
-        assert not isinstance(self.statistic, ExposedCounts)
-        steps = row_integers(self.statistic, values.astype(np.float64))
-        return steps * np.array(self.statistic.steps) + np.array(self.statistic.shifts)
 
     def logp(self, sums: TensorVariable, sizes: TensorVariable) -> TensorVariable:
         """Log-likelihood of all rows per cell, up to a term free of the parameters: (n_cells,) tensor.

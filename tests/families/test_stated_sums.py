@@ -11,7 +11,6 @@ import pymc_dp as dp
 from pymc_dp.families.stated import sums_of
 from pymc_dp.inspection.stated import statement_of
 from pymc_dp.kernel.shapes import GRID
-from pymc_dp.rows.sums import row_integers
 from tests.families.vectors import WILD, plug_in_gaps
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -50,9 +49,9 @@ def stated(width, statistics, count, bounds, values=None):
 
 def test_whatever_a_row_holds_it_adds_no_more_than_the_bounds():
     statistic = stated(2, lambda row: [pt.log(row[0]), row[0] / row[1], pt.exp(row[1])], 3, [(-1, 1), (0, 3), (0, 1)])
-    found = row_integers(statistic, np.array(list(product(WILD, repeat=2))))
+    found = statistic.reading().whole([np.array(list(product(WILD, repeat=2)))])
     assert (np.abs(found) <= GRID).all()
-    nowhere = row_integers(statistic, np.full((1, 2), np.nan))
+    nowhere = statistic.reading().whole([np.full((1, 2), np.nan)])
     assert nowhere.tolist() == [[0, 0, 0]]  # the middle of the bounds
 
 
@@ -74,7 +73,7 @@ def test_a_row_of_which_nothing_can_be_computed_adds_nothing():
     """NumPy raises for whole numbers to a negative power: the release must not."""
     statistic = stated(2, to_a_whole_power, 1, (0.0, 10.0))
     rows = np.array([[2.0, 3.0], [2.0, -1.0], [np.nan, np.inf]])
-    assert row_integers(statistic, rows)[:, 0].tolist() == [round(0.6 * GRID), 0, 0]
+    assert statistic.reading().whole([rows])[:, 0].tolist() == [round(0.6 * GRID), 0, 0]
 
 
 def log_likelihood(sums, size, mean):

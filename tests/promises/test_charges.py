@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytest
-from tests.proofs.zoo import ZOO, Likelihood
 
 import pymc_dp as dp
 from pymc_dp.step_methods.ops import converged
 from tests.promises import test_choices
 from tests.promises.test_choices import CALLS, ENOUGH, ROUNDING, charged, hostile, put, watched
 from tests.step_methods.ops.test_converged import SHORT
+from tests.zoo.likelihoods import ZOO, Likelihood
 from tests.zoo.samplers import QUIET, SAMPLERS, Sampler
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -237,10 +237,13 @@ def test_candidates_are_weighed_by_the_range_of_all_rows_that_there_can_be(relat
 
 
 def test_an_element_is_charged_where_it_meets_rows_in_a_sum_with_others_too() -> None:
-    """Elements in [-1, 1]: given the other one, two rows differ by 2 in a sum of both, and by 2 where one is alone."""
+    """Elements in [-1, 1]: given the other one, two rows differ by 2 in a sum of both, and by 2 where one is alone.
+
+    Less a cell of a grid.
+    """
     rows = np.array([0, 1, 1, 0, 1, 0])
     with pm.Model() as model:
         b = pm.Uniform("b", -1.0, 1.0, shape=2)
         pm.Bernoulli("y", logit_p=b[0] + b[1], observed=rows)
         pm.Bernoulli("z", logit_p=b[pm.Data("group", rows)], observed=rows)
-    assert min(etas_over_power(ran(model, dp.TemperedGibbs(), epsilon=50.0))) >= 4.0
+    assert min(etas_over_power(ran(model, dp.TemperedGibbs(), epsilon=50.0))) >= 3.99

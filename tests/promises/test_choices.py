@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytest
-from tests.proofs.zoo import ZOO, Likelihood
 
 import pymc_dp as dp
 from pymc_dp.draws import finite_choice
 from pymc_dp.kernel import draw
 from tests.zoo.densities import ODD
+from tests.zoo.likelihoods import ZOO, Likelihood
 from tests.zoo.samplers import QUIET
 
 pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")
@@ -59,10 +59,10 @@ def watched(seed: int) -> Iterator[list[np.ndarray]]:
         place = int(choose(None, np.asarray(scores * (eta / span) + public)))
         return np.eye(1, len(scores), place, dtype=np.int64)[0]
 
-    def weights_of(exponents: Any, possible: np.ndarray, finer: int = 0) -> np.ndarray:
-        """Of the kernel: what a choice by exact sums is made of."""
-        behind = [(value - exponents[0]) / 2 ** (draw.SHIFT + finer) for value in exponents]
-        return np.eye(1, len(behind), int(choose(None, np.where(possible, behind, -np.inf))), dtype=np.int64)[0]
+    def weights_behind(behind: np.ndarray, possible: np.ndarray) -> np.ndarray:
+        """Of the kernel: what choices by exact sums are made of, of each element or row."""
+        weights = np.where(possible, behind / 2**draw.SHIFT, -np.inf)
+        return np.eye(weights.shape[-1], dtype=np.int64)[[int(choose(None, one)) for one in weights]]
 
     def all_cells(weights: np.ndarray) -> np.ndarray:
         """Of the kernel: choices of all cells, which are paid for as one."""
@@ -71,7 +71,7 @@ def watched(seed: int) -> Iterator[list[np.ndarray]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(draw, "whole_weights", whole_weights)
-        patch.setattr(draw, "weights_of", weights_of)
+        patch.setattr(draw, "weights_behind", weights_behind)
         patch.setattr(draw, "one_of", all_cells)
         for module in [item for key, item in sys.modules.items() if key.startswith("pymc_dp")]:
             for name in [name for name, held in vars(module).items() if held is own]:

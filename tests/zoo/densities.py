@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from tests.proofs.zoo import COUNT, REAL, ROWS, Likelihood, real, uniform
+
+from tests.zoo.likelihoods import COUNT, REAL, ROWS, Likelihood, real, uniform
 
 B = 11 / 37.75
 """A standard deviation by which |z| is 37.75, where floats lose a normal tail, at a mean of 11."""

@@ -15,6 +15,7 @@ from pytensor.graph.traversal import toposort
 from pytensor.tensor.basic import Join, MakeVector, ScalarFromTensor, TensorFromScalar
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.shape import Shape, Shape_i
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 
 from pymc_dp.inspection.interpreted import plain_function
 from pymc_dp.inspection.priors import SELECTING, SHAPED, Prior, constant_values
@@ -85,6 +86,8 @@ class _Walk:
         op, inputs = node.op, list(node.inputs)
         if isinstance(op, SELECTING) and (isinstance(op, SHAPED) or not any(one in self.moving for one in inputs[1:])):
             return self._same(node, [self.of(inputs[0]), *inputs[1:]])
+        if isinstance(op, AdvancedSubtensor | Subtensor) and inputs[0] not in self.moving and not _sliced(op):
+            return self._chosen(var, inputs)
         if isinstance(op, PIECES):
             return self._same(node, [self.of(one) for one in inputs])
         if isinstance(op, Elemwise):
@@ -99,9 +102,22 @@ class _Walk:
             return _joined(self.of(inputs[0]), op.axis)
         return pt.full_like(var, MANY, dtype="float64")
 
+    def _chosen(self, var: Variable, inputs: Sequence[Variable]) -> Any:
+        """Return the owner of what is chosen of other numbers, by indices one of which is the variable's."""
+        found = self.of(inputs[1])
+        for one in inputs[2:]:
+            found = _both(found, self.of(one))
+        return pt.second(var, pt.shape_padright(found, var.type.ndim - found.type.ndim))
+
     @staticmethod
     def _same(node: Any, inputs: Sequence[Variable]) -> Any:
         return node.clone_with_new_inputs(list(inputs), strict=False).outputs[0]
+
+
+def _sliced(op: Any) -> bool:
+    """Whether an axis that is sliced comes before one that is not: then numbers do not come first in the result."""
+    slices = [isinstance(one, slice) for one in op.idx_list]
+    return sorted(slices) != slices
 
 
 def _both(one: Any, other: Any) -> Any:

@@ -194,6 +194,8 @@ class RangePlan:
     updates : sequence of Update
     ends : mapping of str to Ends
         Of every free variable.
+    extremes : mapping of str to sequence of array
+        Values of every free variable that are as far apart as they may be.
     anywhere : callable
         From a turn to a state: the least, the greatest, the middle, or any.
     n_rows : int
@@ -214,11 +216,12 @@ class RangePlan:
         prior_model: Model,
         updates: Sequence[Update],
         ends: Mapping[str, Ends],
+        extremes: Mapping[str, Sequence[Array]],
         anywhere: Callable[[int], dict[str, Array]],
         n_rows: int,
         likelihoods: Callable[[Sequence[Mapping[str, Array]]], Array],
     ) -> None:
-        self._ends, self._updates, self._n_rows = ends, updates, n_rows
+        self._extremes, self._n_rows = extremes, n_rows
         self._order = [(update, element) for update in updates for element in range(update.draws)]
         drawn = _from_prior(prior_model, ends, min(STATES, max(FEWEST, LOOKS // max(len(self._order), 1))))
         states = drawn or [anywhere(turn) for turn in range(FEWEST)]
@@ -245,15 +248,15 @@ class RangePlan:
         return wide
 
     def _farther(self, found: Array) -> Array:
-        """Return the largest ranges, where other variables are moved to their ends one after the other."""
+        """Return the largest ranges, where other variables are moved to extremes one after the other."""
         most = found.max(axis=0) if found.size else np.zeros(0)
-        if len(self._order) * len(self._ends) > LOOKS // 4:
+        if len(self._order) * sum(map(len, self._extremes.values())) > LOOKS // 2:
             return most
         for place, (update, element) in enumerate(self._order):
             held = dict(self.states[int(found[:, place].argmax())])
-            for name, (low, high) in self._ends.items():
-                for end in () if name == update.name and update.draws == 1 else (low, high):
-                    tried = {**held, name: np.clip(end, -FAR, FAR).astype(np.asarray(held[name]).dtype)}
+            for name, extremes in self._extremes.items():
+                for end in () if name == update.name and update.draws == 1 else extremes:
+                    tried = {**held, name: end}
                     wide, problem = update.look(tried, element)
                     if problem is None and wide > most[place]:
                         held, most[place] = tried, wide

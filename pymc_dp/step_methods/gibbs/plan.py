@@ -44,6 +44,8 @@ from pymc_dp.transforms.likelihood import TableLikelihood
 
 CELLS, BY_ROWS = 1024, 256
 """Cells of a grid where exact sums are enough; and of rows that are gone through one by one, for every cell."""
+MOST_EXTREMES = 8
+"""Values at its ends that a free variable is moved to."""
 PROBES = 12
 """States at which it is looked at which elements of a variable are independent given the rest."""
 
@@ -160,7 +162,22 @@ class _Planner:
         else:
             call = self.functions.slopes_here(self.tables)
             likelihoods = partial(likelihoods_by_sums, inspection, held, lambda values: np.concatenate(call(values)))
-        return RangePlan(self.prior_model, own, self.ends, self._anywhere, held.most_rows, likelihoods)
+        extremes = {name: self._extremes(other) for name, other in self.priors.items()}
+        return RangePlan(self.prior_model, own, self.ends, extremes, self._anywhere, held.most_rows, likelihoods)
+
+    def _extremes(self, prior: Prior) -> list[Array]:
+        """Return values of a free variable at its ends: all elements at the same, and by turns."""
+        low, high = (np.clip(end, -FAR, FAR) for end in self.ends[prior.name])
+        turn = np.arange(prior.size).reshape(prior.shape) % 2 == 0
+        found = [low, high]
+        if prior.distribution == "dirichlet":  # a level of each vector as likely as it may be
+            levels, vectors = prior.shape[-1], np.arange(prior.size // prior.shape[-1]).reshape(prior.shape[:-1])
+            rest = 1 - low.sum(axis=-1, keepdims=True)
+            both = [np.zeros_like(vectors), vectors][: 1 + (vectors.size > 1)]
+            found = [low + rest * np.eye(levels)[(one + k) % levels] for k in range(levels) for one in both]
+        elif prior.size > 1:
+            found += [np.where(turn, low, high), np.where(turn, high, low)]
+        return [one.astype(prior.variable.type.dtype) for one in found[:MOST_EXTREMES]]
 
     def _reason(self, plan: RangePlan) -> str:
         if isinstance(self.held, GibbsRows):
@@ -227,10 +244,10 @@ class _Planner:
         """Say at the ends of which variables a row can move an update by any amount."""
         call, middle = self.functions.slopes_here(dependents.tables), self._middle()
         names: list[str] = []
-        for name, ends in self.ends.items():
-            for end in ends:
+        for name, other in self.priors.items():
+            for end in self._extremes(other):
                 with np.errstate(all="ignore"):
-                    slopes = call({**middle, name: end.astype(middle[name].dtype)})
+                    slopes = call({**middle, name: end})
                 if name not in names and not all(np.isfinite(one).all() for one in slopes):
                     names.append(name)
         return unbounded(prior, names, self.ends, self.priors)
