@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, final, override
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from pymc_dp.kernel.accounting.events import BoundedRangeEvent
 from pymc_dp.kernel.arguments import word
-from pymc_dp.kernel.corner_ranges import AT_ONCE
+from pymc_dp.kernel.corner_ranges import AT_ONCE, pairs_of
 from pymc_dp.kernel.draw import SHIFT
 from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.layout import Block, Layout
@@ -26,6 +26,8 @@ from pymc_dp.kernel.truncated import truncated_beta, truncated_dirichlet, trunca
 
 ROOM = 2.0**-40
 """For the floats of a range, over the largest sum of sizes: a thousand times what they err by."""
+ROUNDED = 2.0**-48
+"""What a sum of products of which some are below 0 errs by, over the sum of their sizes."""
 LARGEST = 1e280
 """Of what rows of any table and a prior add up to: above it a float may become infinite, for some tables alone."""
 BOXES = {"beta": (0.0, 1.0), "gamma": (0.0, math.inf), "normal": (-math.inf, math.inf)}
@@ -104,29 +106,30 @@ class OneEach(Conjugate):
 
     @override
     def range(self, layout: Layout, linear: Array) -> float:
-        return sum(self._range(*part, replace=layout.neighbours == "replace") for part in layout.parts(linear))
+        parts = [(block, own.reshape(len(own), block.cells, block.size)) for block, own in layout.parts(linear)]
+        rows = MOST_ROWS if layout.n_rows is None else max(layout.n_rows, 1)
+        least, rounded = (np.sum(each, axis=0) for each in zip(*(self._least(*part) for part in parts), strict=True))
+        cut, left = (least > ROOM * rounded).any(axis=1), rows * least
+        if self.kind != "beta":
+            cut[0], left[0] = False, 0.0
+        left[cut] = 0.0
+        replace = layout.neighbours == "replace"
+        return sum(self._range(*part, cut, left, replace=replace) for part in parts)
 
-    def _range(self, block: Block, linear: Array, *, replace: bool) -> float:
-        own = linear.reshape(len(linear), block.cells, block.size)
+    def _range(self, block: Block, own: Array, cut: Array, left: Array, *, replace: bool) -> float:
         room = (np.abs(own) @ block.corners.room).reshape(2, -1, block.cells)
         ends = np.stack(self._terms(self.low)), np.stack(self._terms(self.high))
         far = np.maximum(*np.abs(ends))
-        loose = float((2 * room * far[:, :, None]).sum(axis=(0, 1)).max(initial=0.0))
+        moved = own.any(axis=2).reshape(2, -1, block.cells).any(axis=0)
+        loose = float((2 * far[:, :, None] * (room + left[:, :, None] * moved)).sum(axis=(0, 1)).max(initial=0.0))
         at = _needed(block.corners.at, own)
         a, b = np.einsum("kcj,vj->kcv", own, at).reshape(2, -1, block.cells, len(at))
-        size = float((np.abs(a) * far[0, :, None, None] + np.abs(b) * far[1, :, None, None]).sum(axis=0).max(initial=0))
-        below = [(each < -ROOM * max(float(np.abs(each).max(initial=0.0)), 1e-300)).any() for each in (a, b)]
-        cut = [bool(below[0]) and self.kind == "beta", bool(below[1]) or bool(room[1].any())]
+        sizes = np.einsum("kcj,vj->kcv", np.abs(own), np.abs(at)).reshape(2, -1, block.cells, len(at))
+        size = float((sizes * far[:, :, None, None]).sum(axis=(0, 1)).max(initial=0.0))
         stays = replace and block.groups.shape[1] == 1 and not block.absent.any()
         a, b = (each if stays else block.of_groups(each, together=replace) for each in (a, b))
-        pairs = np.zeros((2, 1), dtype=np.int64)
-        if stays:
-            pairs = block.pairs.T if at is block.corners.at else np.arange(2)[:, None]
-        elif replace:
-            pairs = np.stack(np.triu_indices(a.shape[2], 1))
-        found, step = 0.0, max(1, AT_ONCE // a[:, :, 0].size)
-        for start in range(0, pairs.shape[1], step):
-            one, two = pairs[:, start : start + step]
+        found = 0.0
+        for one, two in _ways(block, a, every=at is not block.corners.at or not stays, replace=replace):
             x, y = ((each[:, :, one] - each[:, :, two] if replace else each) for each in (a, b))
             over = self._over(x, y)
             if cut[0]:  # where a sum below 0 counts as 0, a part of its move is left
@@ -135,6 +138,14 @@ class OneEach(Conjugate):
                 over = np.maximum(over, self._over(x, np.zeros_like(y)))
             found = max(found, float(over.sum(axis=0).max(initial=0.0)))
         return found + (2 if replace else 1) * loose + ROOM * size
+
+    def _least(self, block: Block, own: Array) -> tuple[Array, Array]:
+        """Return how far below 0 one row may take a and b at most, (2, n), and the largest sum of sizes of each."""
+        at = block.corners.at
+        found, sizes = np.einsum("kcj,vj->kcv", own, at), np.einsum("kcj,vj->kcv", np.abs(own), np.abs(at))
+        below = np.where(found == sizes, 0.0, ROUNDED * sizes) - found
+        below = below.max(axis=2, initial=0.0) + np.abs(own) @ block.corners.room
+        return below.max(axis=1).reshape(2, -1), sizes.reshape(2, -1).max(axis=1, keepdims=True)
 
     def _over(self, a: Array, b: Array) -> Array:
         """Return the range over the boxes of a φ + b ψ: it is at the ends, or where the slope is 0."""
@@ -211,12 +222,13 @@ class Simplexes(Conjugate):
 
     @override
     def range(self, layout: Layout, linear: Array) -> float:
-        room = 1 - self.least.sum(axis=1, keepdims=True)
-        wide = np.log1p(room / self.least).ravel()
+        wide = np.log1p((1 - self.least.sum(axis=1, keepdims=True)) / self.least).ravel()
         replace, total = layout.neighbours == "replace", 0.0
         for block, own in layout.parts(linear):
-            held = np.einsum("kcj,vj->kcv", own.reshape(len(own), block.cells, block.size), block.corners.at)
-            alone = (np.abs(held) * wide[:, None, None]).sum(axis=0)
+            own = own.reshape(len(own), block.cells, block.size)
+            at, room = block.corners
+            held = np.abs(np.einsum("kcj,vj->kcv", own, at)) + ROOM * np.einsum("kcj,vj->kcv", own, np.abs(at))
+            alone = ((held + (own @ room)[:, :, None]) * wide[:, None, None]).sum(axis=0)
             if not replace:
                 total += float(alone.max(initial=0.0))
                 continue
@@ -254,11 +266,11 @@ def drawing(layout: Layout, families: Sequence[Conjugate], exponents: Sequence[A
     for family, own in zip(families, exponents, strict=True):
         linear = own * 2.0 ** -(SHIFT + layout.finer)
 
-        def priced(family: Conjugate = family, linear: Array = linear) -> float:
+        def priced(linear: Array, *_: Any, family: Conjugate = family) -> float:
             family.check_floats(layout, linear)
             return family.range(layout, linear)
 
-        total += layout.remembered(priced, type(family), *vars(family).values(), linear)
+        total += layout._remembered(priced, type(family), linear, *vars(family).values())
     return BoundedRangeEvent(eta=max(total, 1e-300) * (1 + ROOM))
 
 
@@ -275,6 +287,18 @@ def keep_floats(self: object, name: str, *shape: int | None) -> tuple[int, ...]:
     found.flags.writeable = False
     object.__setattr__(self, name, found)
     return found.shape
+
+
+def _ways(block: Block, each: Array, *, every: bool, replace: bool) -> Iterator[tuple[Array, Array]]:
+    """Yield pairs of corners that are compared, some at a time; without `replace` one, which does not count."""
+    step = max(1, AT_ONCE // each[:, :, 0].size)
+    if not replace:
+        yield np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    elif every or not len(block.pairs):
+        yield from pairs_of(each.shape[2], step)
+    else:
+        for start in range(0, len(block.pairs), step):
+            yield block.pairs[start : start + step, 0], block.pairs[start : start + step, 1]
 
 
 def _needed(at: Array, own: Array) -> Array:

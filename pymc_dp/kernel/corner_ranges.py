@@ -6,6 +6,7 @@ Of one choice, or of many together.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ MOST_PAIRED = 2**30
 """Candidates times pairs of corners; of more, each corner is compared with one centre."""
 AT_ONCE = 2**21
 """Numbers of corners that are held at once."""
-ROUNDINGS = 32 * 2.0**-53
-"""Of four floats of up to three products each, and their differences, over the largest sum of sizes."""
+ROUNDINGS = 64 * 2.0**-53
+"""Of four floats of up to seven products each, and their differences, over the largest sum of sizes."""
 
 
 def range_of(block: Block, exponents: Array, *, replace: bool) -> float:
@@ -89,28 +90,53 @@ def range_of_each(block: Block, exponents: Array, *, replace: bool) -> Moved:
     Exponents are (K, n_sums), and each cell is of one element, or of none, where they are 0. No less than it is,
     whatever floats do. Under replace rows of one cell are compared; those of two add up, whosever these are.
     """
-    (at, room), count = block.corners, len(exponents)
+    at, room = block.corners
     stays = replace and block.groups.shape[1] == 1 and not block.absent.any()
-    moves = at[block.pairs[:, 0]] - at[block.pairs[:, 1]] if replace else at[:0]
-    both = np.concatenate([moves, at[:0] if stays else at])
-    ends = np.full((2, block.cells, len(both)), -np.inf)
-    step = max(2, AT_ONCE // (block.cells * len(both)))
-    for start in range(0, count, step):
-        held = exponents[start : start + step]
-        own = held.reshape(len(held), block.cells, block.size) @ both.T
-        ends = np.maximum(ends, [own.max(axis=0), -own.min(axis=0)])
-    wide = ends.sum(axis=0)
     cells = (block.cells, block.size)
     loose = np.ptp(exponents, axis=0).reshape(cells)
     size = float((np.abs(exponents).max(axis=0).reshape(cells) @ np.abs(at).T).max())
     floats, moved = ROUNDINGS * size + float((loose @ room).max()), loose.any(axis=1)
     if not replace:
-        return Moved(float(wide.max()) + floats, int(moved.any()))
-    most = float(wide[:, : len(moves)].max())
+        return Moved(float(_spans(block, exponents, len(at), lambda own: own).max()) + floats, int(moved.any()))
+    most = float(_of_one_cell(block, exponents).max())
     if stays:
         return Moved(most + 2 * floats, int(moved.any()))
-    most = max(most, *_two(block, wide[:, len(moves) :].max(axis=1), stays=0.0))
+    most = max(most, *_two(block, _spans(block, exponents, len(at), lambda own: own), stays=0.0))
     return Moved(most + 2 * floats, int(max(_two(block, moved.astype(float), stays=1.0))))
+
+
+def _of_one_cell(block: Block, exponents: Array) -> Array:
+    """Return the range over k of what two rows of a cell differ by at most, (cells,).
+
+    Where there are too many pairs of corners, twice that of one corner and the middle of all.
+    """
+    one, two = block.pairs.T
+    if len(one) and len(exponents) * block.cells * len(one) <= MOST_PAIRED:
+        return _spans(block, exponents, len(one), lambda own: own[:, :, one] - own[:, :, two])
+    middle: Callable[[Array], Array] = lambda own: (own.max(axis=2) + own.min(axis=2))[:, :, None] / 2  # noqa: E731
+    return 2 * _spans(block, exponents, len(block.corners.at), lambda own: own - middle(own))
+
+
+def _spans(block: Block, exponents: Array, count: int, moves: Callable[[Array], Array]) -> Array:
+    """Return the largest range over k of (K, n_cells, count) numbers, which `moves` makes of those of corners."""
+    at, held = block.corners.at, exponents.reshape(len(exponents), block.cells, block.size)
+    found, wide = np.zeros(block.cells), max(count, len(at))
+    for first in range(0, block.cells, max(1, AT_ONCE // wide)):
+        here = held[:, first : first + max(1, AT_ONCE // wide)]
+        ends, step = np.full((2, here.shape[1], count), -np.inf), max(1, AT_ONCE // (here.shape[1] * wide))
+        for start in range(0, len(held), step):
+            own = moves(here[start : start + step] @ at.T)
+            ends = np.maximum(ends, [own.max(axis=0), -own.min(axis=0)])
+        found[first : first + here.shape[1]] = ends.sum(axis=0).max(axis=1)
+    return found
+
+
+def pairs_of(count: int, at_once: int) -> Iterator[tuple[Array, Array]]:
+    """Yield all pairs of so many corners, some at a time."""
+    every = np.arange(count)
+    for start in range(0, count, max(1, at_once // count)):
+        one, two = np.meshgrid(every[start : start + max(1, at_once // count)], every, indexing="ij")
+        yield one[one < two], two[one < two]
 
 
 def _two(block: Block, numbers: Array, *, stays: float) -> list[float]:

@@ -120,8 +120,7 @@ class ExactChoices(Payer):
         given = numbers(coefficients)
         if given.ndim != 2 or not len(given):
             raise ArgumentError("Coefficients must have a row for each candidate.")
-        n = whole("n", n) if public is None else len(np.atleast_1d(public))
-        log_weights = draw.log_weights(public, (n, len(given)))
+        log_weights = draw.log_weights(public, (_elements(public, n), len(given)))
         draw.slack(len(given))  # refuses too many
         owners, exponents = self.layout.owners(owners, n), self.layout.exponents(given, beta)
         self._pay(pay, self.layout.choices(exponents, owners, log_weights > -np.inf), "choose_each")
@@ -243,6 +242,19 @@ class ExactChoices(Payer):
     def _sums(self, exponents: Array) -> list[int]:
         """Return exact whole numbers Σ_j E_kj S_j. **Private**."""
         return exact(exponents, self._totals._sums)
+
+
+def _elements(public: Any, n: int) -> int:
+    """Return for how many elements candidates are chosen."""
+    if public is None:
+        return whole("n", n)
+    try:
+        shape = np.shape(public)
+    except ValueError:
+        shape = ()
+    if len(shape) != 2 or not shape[0]:
+        raise ArgumentError("public must be log weights of shape (n, n_candidates).")
+    return shape[0]
 
 
 def candidates_of(layout: Layout, coefficients: Any, beta: float, public: Any, axes: int = 2) -> tuple[Array, Array]:

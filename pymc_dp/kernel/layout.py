@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ SHARE_BITS = 40
 NEAREST = 2.0**13
 """Nats below which lies what a row adds to a choice of its own."""
 MOST_OF_A_ROW = 2.0**61
+MOST_PAIRS = 2**16
+"""Of corners that are compared one by one; where there are more, each is compared with one centre."""
 REMEMBERED = 16
 """Ranges of the last public arrays, of which a price is asked first, and then paid."""
 LARGEST = 2.0**900
@@ -93,29 +96,46 @@ def _arc(low: int, high: int) -> Array:
 
 
 def far_pairs(at: Array) -> Array:
-    """Return pairs of corners: between their differences, up to the sign, lie those of any two.
+    """Return pairs of corners, (n, 2): between their differences, up to the sign, lie those of any two.
 
-    In a plane these are antipodal: those that a strip touches, whatever its direction.
+    In a plane they are the corners of the hull of all differences, which whole numbers find without rounding; in more
+    numbers all pairs, and none if these are more than `MOST_PAIRS`.
 
     Examples
     --------
     >>> far_pairs(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).tolist()
     [[0, 3], [1, 2]]
     """
-    every = np.stack(np.triu_indices(len(at), 1), axis=1)
     held = at[:, np.ptp(at, axis=0) > 0]
     if held.shape[1] == 0:
         return np.zeros((1, 2), dtype=np.int64)
     if held.shape[1] == 1:
         return np.array([[held.argmin(), held.argmax()]])
-    if held.shape[1] > 2:
-        return every
-    held = held / np.abs(held).max(axis=0)
-    along = held[every[:, 0]] - held[every[:, 1]]
-    turns = np.unique(np.mod(np.arctan2(along[:, 0], -along[:, 1]), np.pi))  # of strips along two corners
-    between = (turns + np.append(turns[1:], turns[0] + np.pi)) / 2
-    places = held @ [np.cos(between), np.sin(between)]
-    return np.unique(np.sort(np.stack([places.argmin(axis=0), places.argmax(axis=0)], axis=1), axis=1), axis=0)
+    if len(at) * (len(at) - 1) // 2 > MOST_PAIRS:
+        return np.zeros((0, 2), dtype=np.int64)
+    every = np.stack(np.triu_indices(len(at), 1), axis=1)
+    return every if held.shape[1] > 2 else _far_in_a_plane(held, every)
+
+
+def _far_in_a_plane(held: Array, every: Array) -> Array:
+    """Return pairs whose differences are corners of the hull of all: of one half of it, as the other mirrors it."""
+    exact = [[Fraction(number) for number in one] for one in held.tolist()]
+    unit = max(number.denominator for one in exact for number in one)  # powers of 2
+    places = [[int(number * unit) for number in one] for one in exact]
+    moves = dict[tuple[int, int], tuple[int, int]]()
+    for one, two in every.tolist():
+        x, y = places[one][0] - places[two][0], places[one][1] - places[two][1]
+        moves[x, y] = moves[-x, -y] = (one, two)
+    hull: list[tuple[int, int]] = []
+    for move in sorted(moves):
+        while len(hull) > 1 and not _turns_left(hull[-2], hull[-1], move):
+            hull.pop()
+        hull.append(move)
+    return np.unique([moves[move] for move in hull], axis=0)
+
+
+def _turns_left(one: tuple[int, int], two: tuple[int, int], three: tuple[int, int]) -> bool:
+    return (two[0] - one[0]) * (three[1] - one[1]) > (two[1] - one[1]) * (three[0] - one[0])
 
 
 class Block(NamedTuple):
@@ -131,7 +151,7 @@ class Block(NamedTuple):
     absent : (n_groups,) array of bool
         Whether it may also be in none.
     pairs : (n_pairs, 2) array
-        Of corners: between their differences, up to the sign, lie those of any two.
+        Of corners: between their differences, up to the sign, lie those of any two. None where there are too many.
     """
 
     cells: int
@@ -290,7 +310,10 @@ class Layout:
 
     def owners(self, owners: Any, n: int) -> Array:
         """Return a copy of the elements that sums are of, (size,), each below n, -1 for none: one for each cell."""
-        found = np.array(owners)
+        try:
+            found = np.array(owners)
+        except (TypeError, ValueError):
+            found = np.array(None)
         if found.shape != (self.size,) or found.dtype.kind not in "iuf" or not (found == np.rint(found)).all():
             raise ArgumentError(f"owners must be {self.size} whole numbers, one for each sum.")
         if not ((found >= -1) & (found < n)).all():
@@ -352,14 +375,18 @@ class Layout:
             least, most = least + held.min(axis=(1, 2)).clip(max=0), most + held.max(axis=(1, 2)).clip(min=0)
         return least, most
 
-    def remembered[T](self, make: Callable[[], T], *of: Any) -> T:
-        """Return what `make` makes of public arrays and numbers; of the last few it is remembered."""
-        key = tuple((one.shape, one.tobytes()) if isinstance(one, np.ndarray) else one for one in of)
-        if key not in self._memory:
-            self._memory[key] = make()
-            if len(self._memory) > REMEMBERED:
-                del self._memory[next(iter(self._memory))]
-        found: T = self._memory[key]
+    def _remembered[T](self, make: Callable[..., T], name: Any, *of: Any) -> T:
+        """Return what `make` makes of public arrays and numbers; of the last few it is remembered, by their digests.
+
+        It is given plain copies: what is remembered is that of the bytes that were looked at.
+        """
+        held = [np.array(one) if isinstance(one, np.ndarray) else one for one in of]
+        key = (name, *(_digest(one) if isinstance(one, np.ndarray) else one for one in held))
+        found: T | None = self._memory.get(key)
+        if found is None:
+            found = self._memory[key] = make(*held)
+            for old in list(self._memory)[:-REMEMBERED]:
+                self._memory.pop(old, None)
         return found
 
     @cached_property
@@ -368,7 +395,7 @@ class Layout:
 
     def choice(self, exponents: Array, candidates: int | None = None) -> BoundedRangeEvent:
         """Return what a choice costs: the range of its exponents, and the slack of whole weights."""
-        wide = self.nats(self.remembered(lambda: self.range(exponents), "range", exponents))
+        wide = self.nats(self._remembered(self.range, "range", exponents))
         return BoundedRangeEvent(eta=float_up(wide + draw.slack(len(exponents) if candidates is None else candidates)))
 
     def choices(self, exponents: Array, owners: Array, possible: Array) -> BoundedRangeEvent:
@@ -376,9 +403,7 @@ class Layout:
 
         The slack is that of the choices which a row moves: of all others no weight changes.
         """
-        wide, moved = self.remembered(
-            lambda: self._each(exponents, owners, possible), "each", exponents, owners, possible
-        )
+        wide, moved = self._remembered(self._each, "each", exponents, owners, possible)
         slack = max(moved, 1) * draw.slack(len(exponents))
         return BoundedRangeEvent(eta=float_up(self.nats(wide) + slack))
 
@@ -435,6 +460,10 @@ def _noised(moved: int, kind: str, scale: float, *, several: bool = False) -> Ev
     draw.check_noise(kind, scale * moved)
     move = Move(l1=moved, l2_squared=moved**2, shifts=None if several else (moved,))
     return move.event(kind, scale * moved)
+
+
+def _digest(array: Array) -> tuple[str, tuple[int, ...], bytes]:
+    return array.dtype.str, array.shape, hashlib.sha256(array.tobytes()).digest()
 
 
 def numbers(values: Any) -> Array:

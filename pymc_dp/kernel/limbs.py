@@ -15,7 +15,7 @@ LOW = 2**DIGIT - 1
 CARRIED = 3
 """Digits that carries of 63 bits reach beyond the last one."""
 FLOOR = 2.0**61
-"""Below minus this a number is held at -2^62."""
+"""What lies farther below the largest is held at -2^62."""
 
 
 def digits_of(held: Array) -> list[Array]:
@@ -57,24 +57,33 @@ def carried(digits: list[Array]) -> list[Array]:
 def behind_largest(digits: list[Array], possible: Array, finer: int) -> Array:
     """Return by how much numbers lie below the largest possible one along the last axis: floor(2^-finer distance).
 
-    At least -2^62, and 0 at most; whatever numbers that are not possible are, they are held at 0.
+    Those more than 2^61 below are held at -2^62, whatever else is, and so are none above 0: numbers that are not
+    possible are held at 0.
     """
     digits, left = carried(digits), possible
     for digit in reversed(digits):
         best = np.where(left, digit, -(2**62)).max(axis=-1, keepdims=True)
         left = left & (digit == best)
     first = left.argmax(axis=-1)[..., None]
-    less = carried([digit - np.take_along_axis(digit, first, axis=-1) for digit in digits])
-    whole, part = divmod(finer, DIGIT)
-    whole = min(whole, len(less) - 1)
-    near = sum(digit.astype(np.float64) * 2.0 ** min(DIGIT * k - finer, 900) for k, digit in enumerate(less))
-    found = less[whole] >> part
-    for k, digit in enumerate(less[whole + 1 :], 1):
-        if DIGIT * k - part < 63:
-            found = found + (digit << (DIGIT * k - part))  # wraps: of what is near, the sum is right
-    return np.where(possible, np.where(near < -FLOOR, -(2**62), np.minimum(found, 0)), 0)
+    far = [np.take_along_axis(digit, first, axis=-1) - digit for digit in digits]
+    place, part = divmod(finer, DIGIT)
+    far += [np.zeros_like(far[0])] * (place + 1 - len(far))
+    for k, more in enumerate([LOW] * place + [2**part - 1]):  # 2^finer - 1, so that distances are rounded up
+        far[k] = far[k] + more
+    far = carried(far)
+    found, size = np.zeros_like(far[0]), np.zeros(far[0].shape)
+    for k, digit in enumerate(far[place:]):  # of what is possible no digit is negative, so that nothing cancels
+        size += digit * 2.0 ** min(DIGIT * k - part, 900)
+        found += digit >> part if k == 0 else digit << min(DIGIT * k - part, 62)
+    return np.where(possible, np.where(size > FLOOR, -(2**62), -found), 0)
 
 
-def as_floats(digits: list[Array], unit: float) -> Array:
-    """Return numbers over a unit as floats; their last bits are rounded."""
-    return np.asarray(sum(digit * (2.0 ** (DIGIT * k) / unit) for k, digit in enumerate(carried(digits))))
+def as_floats(digits: list[Array], bits: int) -> Array:
+    """Return numbers over 2^bits as floats; their last bits are rounded."""
+    digits = carried(digits)
+    below = digits[-1] < 0
+    sizes = carried([np.where(below, -digit, digit) for digit in digits])  # no digit is negative: nothing cancels
+    total = np.zeros(below.shape)
+    for k, digit in enumerate(sizes):
+        total += digit * 2.0 ** min(DIGIT * k - bits, 1000)
+    return np.where(below, -total, total)

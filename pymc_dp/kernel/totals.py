@@ -68,10 +68,10 @@ class ByTotals(ExactChoices):
 
     def _parameters(self, family: Conjugate, exponents: Array) -> Array:
         """Return what sums make of the linear functions of a family, as floats. **Private**."""
-        unit, owned = 2 ** (draw.SHIFT + self.layout.finer), family.owned(self.layout)
+        bits, owned = draw.SHIFT + self.layout.finer, family.owned(self.layout)
         if owned is None:
-            return np.array([one / unit for one in self._sums(exponents)])
-        return as_floats(products(exponents, self._totals._sums, *owned), float(unit))
+            return np.array([one / 2**bits for one in self._sums(exponents)])
+        return as_floats(products(exponents, self._totals._sums, *owned), bits)
 
     def soft_max(
         self,
