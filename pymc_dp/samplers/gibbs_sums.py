@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, final, override
 
@@ -117,9 +117,17 @@ class SumsAsked(ABC):
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ConjugateDraw(SumsAsked):
-    """A draw from a family of the kernel's."""
+    """A draw from a family of the kernel's.
+
+    Attributes
+    ----------
+    family : Conjugate
+    back : callable, optional
+        Makes the variable of what is drawn.
+    """
 
     family: Conjugate
+    back: Callable[[Array], Array] = np.asarray
 
     @override
     def event(self, beta: float) -> BoundedRangeEvent:
@@ -128,7 +136,7 @@ class ConjugateDraw(SumsAsked):
 
     @override
     def _make(self, beta: float, pay: Grant | Pool) -> Array:
-        return self.of.kernel.draw([self.family], beta=beta, pay=pay)[0]
+        return self.back(self.of.kernel.draw([self.family], beta=beta, pay=pay)[0])
 
 
 @final

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseW
 RUN = [pytest.param(one, id=name) for name, one in SAMPLERS.items() if not one.refused]
 REFUSED = [pytest.param(one, id=name) for name, one in SAMPLERS.items() if one.refused]
 RELEASED = re.compile(
-    r"/(posterior|particles|released)/\w+|/sample_stats/(acceptance_rate|step_size|particle|candidate|epsilon_spent)"
+    r"/(posterior|particles|released)/\w+(@noise_scale)?|/sample_stats/(acceptance_rate|step_size|particle|candidate|epsilon_spent)"
     r"|/privacy@dp_manifest"
 )
 """What a sampler may let depend on the rows: states, and what is computed from them."""

@@ -422,16 +422,16 @@ def _gibbs() -> None:
         ("Gibbs, rows come or go", "share", ADDED),
         ("Gibbs, groups", "shares", {}),
         ("Gibbs, counts", "rate", {}),
-        ("Gibbs, numbers", "mean_and_spread", {}),
+        ("Gibbs, numbers", "mean_and_spread", {"events": ("pure",)}),
         ("Gibbs, rows one by one", "robust", SMALL_DELTA),
         ("Gibbs, levels", "levels", {}),
         ("Gibbs, classes of rows", "mixture", {}),
-        ("Gibbs, hierarchy", "hierarchy", {}),
+        ("Gibbs, hierarchy", "hierarchy", {"events": ("pure",)}),
         ("Gibbs, hidden states", "hidden_states", {}),
         ("Gibbs, discrete parameter", "number_of_components", {}),
     ]:
-        enter(name, "Scans of exact conditional draws of the tempered posterior.", of, gibbs, events=RANGE,
-              guarantee="stepwise", **given)  # fmt: skip
+        enter(name, "Scans of exact conditional draws of the tempered posterior.", of, gibbs,
+              guarantee="stepwise", **{"events": RANGE, **given})  # fmt: skip
     enter("Gibbs, without bounds", "No bound of what a row moves.", "open_mean", gibbs, refused="dp.truncate")
 
 
@@ -490,7 +490,7 @@ def _others() -> None:
     enter("annealing", "Particles from the prior to the tempered posterior.", "share", annealing, events=RANGE,
           guarantee="stepwise", law=None)  # fmt: skip
     enter("annealing, evidence", "Particles with noised weights, and a noised evidence.", "mean", annealing,
-          events=("bounded_range", "discrete_laplace"), guarantee="stepwise", law=None,
+          events=("bounded_range", "pure"), guarantee="stepwise", law=None,
           given={"resampling": "laplace", "marginal_likelihood": True})  # fmt: skip
 
 

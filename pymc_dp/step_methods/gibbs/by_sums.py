@@ -74,11 +74,23 @@ class SumsUpdate(Conditional):
     def look(self, values: Values, element: int) -> tuple[float, Problem | None]:
         """Return the range of one of its draws at a state, or why it is not known."""
         try:
-            asked = self.asked(values, element)
+            with np.errstate(all="ignore"):
+                asked = self.asked(values, element)
         except ArgumentError:  # of a family of the kernel: boxes that are open
             return np.inf, self.unbounded()
         wide = 0.0 if asked is None else max(asked.range(), LEAST)
         return wide, None if np.isfinite(wide) else self.unbounded()
+
+    def ready(self, values: Values, element: int = 0) -> SumsAsked | None:
+        """Return a draw at a state; None where numbers are beyond floats: its variable then stays, which is public."""
+        try:
+            with np.errstate(all="ignore"):
+                asked = self.asked(values, element)
+                if asked is not None:
+                    asked.event(self.payments[-1].beta)
+        except ArgumentError:
+            return None
+        return asked
 
     def _drawn(self, element: int, asked: SumsAsked) -> Any:
         return self.payments[-1].drawn(self.first + element, asked)
@@ -98,12 +110,13 @@ class SummedConjugate(SumsUpdate):
 
     @override
     def asked(self, values: Values, element: int) -> SumsAsked:
-        return ConjugateDraw(of=self.of, family=self.given.by_sums(self.of.sums, values)[0])
+        family, back = self.given.by_sums(self.of.sums, values)
+        return ConjugateDraw(of=self.of, family=family, back=back)
 
     @override
     def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        family, back = self.given.by_sums(self.of.sums, values)
-        return back(self._drawn(0, ConjugateDraw(of=self.of, family=family)))
+        asked = self.ready(values)
+        return np.asarray(values[self.name] if asked is None else self._drawn(0, asked))
 
 
 @final
@@ -210,8 +223,8 @@ class SummedGrid(SumsUpdate):
         current = np.array(values[self.name], dtype=np.float64).reshape(size)
         for element in range(self.draws):
             held[self.name] = current.reshape(self.shape)
-            asked = self.asked(held, element)
-            if asked is None:  # public: the variable stays where it is
+            asked = self.ready(held, element)
+            if not isinstance(asked, Choice):
                 continue
             own: Any = slice(None) if self.together else element
             payment, place = self.payments[-1], self.first + element

@@ -99,8 +99,8 @@ class LatentUpdate(SumsUpdate):
 
     @override
     def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        drawn: Array = self._drawn(0, self.asked(values, 0))
-        return drawn
+        asked = self.ready(values)
+        return np.asarray(values[self.name] if asked is None else self._drawn(0, asked))
 
 
 def moved_rows(latents: Sequence[RowLatent], tables: Sequence[TableLikelihood], values: Mapping[str, Array]) -> None:

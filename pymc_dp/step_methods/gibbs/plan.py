@@ -32,7 +32,7 @@ from pymc_dp.step_methods.gibbs.by_sums import (
     likelihoods_by_sums,
 )
 from pymc_dp.step_methods.gibbs.compiled import Functions, Points
-from pymc_dp.step_methods.gibbs.conjugacy import Conjugacy, Dependents, conjugate
+from pymc_dp.step_methods.gibbs.conjugacy import Conjugacy, Dependents, conjugate, fed
 from pymc_dp.step_methods.gibbs.grid import Conditional, Free, Scores, Values
 from pymc_dp.step_methods.gibbs.latent_update import Apart, LatentUpdate
 from pymc_dp.step_methods.gibbs.likelihoods import Likelihoods, ends_of
@@ -46,6 +46,8 @@ CELLS, BY_ROWS = 1024, 256
 """Cells of a grid where exact sums are enough; and of rows that are gone through one by one, for every cell."""
 MOST_EXTREMES = 8
 """Values at its ends that a free variable is moved to."""
+INSIDE = 1e-3
+"""Share of what is between the ends of a variable that no row sees, from which it is tried."""
 PROBES = 12
 """States at which it is looked at which elements of a variable are independent given the rest."""
 
@@ -119,6 +121,13 @@ class _Planner:
         kinds = {prior.distribution for prior in self.priors.values()}
         self.chains = chains_of(self.prior_model, tuple(self.priors.values())) if MARKOV in kinds else ()
         self.functions = Functions(self.prior_model, {name: prior.shape for name, prior in self.priors.items()})
+        parameters = [one for table in self.tables for one in table.parameters]
+        self.seen = {
+            name
+            for name, prior in self.priors.items()
+            if (isinstance(self.held, GibbsRows) and self.held.depends_on(name))
+            or fed(parameters, prior, list(self.free))
+        }
         self.problems: list[Problem] = []
         self.payments: list[Payment] = []
         self.draws = 0
@@ -165,9 +174,16 @@ class _Planner:
         extremes = {name: self._extremes(other) for name, other in self.priors.items()}
         return RangePlan(self.prior_model, own, self.ends, extremes, self._anywhere, held.most_rows, likelihoods)
 
+    def _within(self, prior: Prior) -> tuple[Array, Array]:
+        """Return ends of a free variable, no farther than `FAR`; of one that no row sees inside of its support."""
+        low, high = (np.clip(end, -FAR, FAR) for end in self.ends[prior.name])
+        if prior.name in self.seen or self.levels[prior.name] is not None:
+            return low, high
+        return low + INSIDE * (high - low), high - INSIDE * (high - low)
+
     def _extremes(self, prior: Prior) -> list[Array]:
         """Return values of a free variable at its ends: all elements at the same, and by turns."""
-        low, high = (np.clip(end, -FAR, FAR) for end in self.ends[prior.name])
+        low, high = self._within(prior)
         turn = np.arange(prior.size).reshape(prior.shape) % 2 == 0
         found = [low, high]
         if prior.distribution == "dirichlet":  # a level of each vector as likely as it may be
@@ -193,7 +209,7 @@ class _Planner:
     def _anywhere(self, turn: int) -> dict[str, Array]:
         rng = np.random.default_rng(turn)
         return {
-            name: anywhere(other, self.ends[name], self.levels[name], turn, rng).astype(other.variable.type.dtype)
+            name: anywhere(other, self._within(other), self.levels[name], turn, rng).astype(other.variable.type.dtype)
             for name, other in self.priors.items()
         }
 
@@ -255,7 +271,7 @@ class _Planner:
     def _middle(self) -> dict[str, Array]:
         found = {}
         for name, other in self.priors.items():
-            low, high = (np.clip(end, -FAR, FAR) for end in self.ends[name])
+            low, high = self._within(other)
             levels, dtype = self.levels[name], other.variable.type.dtype
             value = low / 2 + high / 2 if levels is None else np.full(other.shape, levels[len(levels) // 2])
             if other.distribution == "dirichlet":
@@ -409,7 +425,7 @@ def anywhere(
     shape = prior.shape
     if levels is not None:
         return np.full(shape, levels[(0, -1)[turn]]) if turn < 2 else rng.choice(levels, shape)
-    low, high = np.clip(ends[0], -FAR, FAR), np.clip(ends[1], -FAR, FAR)
+    low, high = ends
     found = np.asarray(mixed(low, high, low / 2 + high / 2, turn, rng))
     if prior.distribution != "dirichlet":
         return found

@@ -65,7 +65,8 @@ class StatePaths(SumsUpdate):
 
     @override
     def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        return np.reshape(self._drawn(0, self.asked(values, 0)), self.chain.states.shape)
+        asked = self.ready(values)
+        return np.asarray(values[self.name]) if asked is None else self._drawn(0, asked).reshape(self.shape)
 
 
 @final
