@@ -138,13 +138,13 @@ def sample_ais(
     most, so that an index drawn by them is an exponential mechanism of that range, and normalised weights move by
     ``2 tanh(β_J R / 4)`` in L1. The log of the mean weight moves by β_J Δl: Δl is the largest ``|l(x, θ) - l(x',
     θ)|`` under ``replace``, the largest ``|l(x, θ)|`` under ``add_remove``. The prior is never tempered, which
-    costs nothing. By rows, ranges are the largest that are found on public rows, and enforced, as by `TemperedGibbs`;
-    each choice is paid for by a grant.
+    costs nothing. Each choice is paid for by a grant of the largest range that is found. By rows that is enforced; by
+    sums the kernel computes the range at hand, and where it is larger, a draw has so much less of β_J.
 
     **Guarantee.** Everything in the returned tree is (ε, δ)-differentially private for one row, under
     ``domain.neighbours``, given what the report lists as assumed public; class stepwise: every state of every particle
-    is paid for, and no convergence is needed; arithmetic float64, by rows hardened. Noise is discrete
-    Laplace on integers.
+    is paid for, and no convergence is needed. All draws are the kernel's: those from conjugate distributions are
+    float64, all others hardened. Noise is discrete Laplace on integers.
 
     References
     ----------

@@ -10,22 +10,21 @@ from typing import Any, final, override
 import numpy as np
 
 from pymc_dp.accounting import BoundedRangeEvent, Event
-from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
 from pymc_dp.kernel import Grant, Pool
 from pymc_dp.kernel.conjugates import Conjugate, drawing
 from pymc_dp.kernel.draw import slack
-from pymc_dp.kernel.totals import ByTotals, Totals
-from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
-from pymc_dp.samplers.sums import ModelSums
+from pymc_dp.kernel.totals import ByTotals
+from pymc_dp.samplers.sums import KernelSums, ModelSums
 from pymc_dp.transforms.likelihood import TableLikelihood
 
 ROOM, ROUNDED = 1 + 1e-9, 2.0**-22
 """By how much a range is widened; and in nats, for what rounding of coefficients adds to it at another power."""
 
 
-class GibbsSums:
+class GibbsSums(KernelSums):
     """Exact sums of a model as the kernel takes them. Holds no row.
 
     Parameters
@@ -34,51 +33,21 @@ class GibbsSums:
     inspection : Inspection
     released : collection of str
         Columns that are latents of the rows, which are released: like public ones they keep rows in their cells.
-
-    Attributes
-    ----------
-    sums : ModelSums
     """
 
     def __init__(
         self, tables: Sequence[TableLikelihood], inspection: Inspection, released: Collection[str] = ()
     ) -> None:
-        self.sums, self.most_rows = ModelSums(tables, inspection, released), inspection.most_rows
-        self._totals: Totals | None = None
-        self._kernel: ByTotals | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave what pays behind: a copy in another process begins its own chain."""
-        return {**vars(self), "_kernel": None}
-
-    def compile(self) -> None:
-        """Do nothing."""
-
-    def load(self) -> None:
-        """Add up the rows, once. The budget was charged."""
-        self._totals = self.sums.read()
-
-    def forget(self) -> None:
-        """Let go of the sums."""
-        self._totals = self._kernel = None
+        super().__init__(ModelSums(tables, inspection, released))
+        self.most_rows = inspection.most_rows
 
     def begin(self, paid: Sequence[Event]) -> ByTotals:
         """Begin a chain, for which the parts `paid` were charged; return what draws in it."""
-        if self._totals is None:
-            raise PrivacyError("The rows were not read; this is an error of pymc_dp.")
-        self._kernel = ByTotals(self._totals, ChainAccount(self.sums.layout.neighbours, *paid))
-        return self._kernel
+        return self.opened(*paid)
 
     def regroup(self) -> None:
         """Add up the rows anew, after released latents moved them to other cells."""
         self.kernel.exchange(self.sums.read())
-
-    @property
-    def kernel(self) -> ByTotals:
-        """What draws, in a chain that has begun."""
-        if self._kernel is None:
-            raise PrivacyError(NOT_BEGUN)
-        return self._kernel
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

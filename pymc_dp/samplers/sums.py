@@ -190,19 +190,16 @@ class SumsPlace(Place, Protocol):
         """Those of `slopes_of`, of all observed variables."""
 
 
-class SumsRatio:
-    """g = l(θ') - l(θ), linear in exact sums: no pass over rows, and the kernel knows what one row can move.
+class KernelSums:
+    """Sums of a model through the life of a step: read once, and held by what draws in a chain.
 
     Parameters
     ----------
     sums : ModelSums
     """
 
-    target = "the posterior, not tempered, where every possible row has positive density"
-    proof = COMPUTED
-
     def __init__(self, sums: ModelSums) -> None:
-        self._sums, self._layout = sums, sums.layout
+        self.sums = sums
         self._totals: Totals | None = None
         self._kernel: ByTotals | None = None
         self._pay: Grant | Pool | None = None
@@ -216,17 +213,45 @@ class SumsRatio:
 
     def load(self) -> None:
         """Add up the rows, once. The budget was charged."""
-        self._totals = self._sums.read()
+        self._totals = self.sums.read()
 
     def forget(self) -> None:
         """Let go of the sums."""
         self._totals = self._kernel = self._pay = None
 
+    def opened(self, *paid: Event, stream: int | None = None) -> ByTotals:
+        """Begin a chain, for which the parts `paid` were charged; return what draws in it, and is `kernel` then."""
+        if self._totals is None:
+            raise PrivacyError("The rows were not read; this is an error of pymc_dp.")
+        self._kernel = ByTotals(self._totals, ChainAccount(self.sums.layout.neighbours, *paid), stream)
+        return self._kernel
+
+    @property
+    def kernel(self) -> ByTotals:
+        """What draws, in a chain that has begun."""
+        if self._kernel is None:
+            raise PrivacyError(NOT_BEGUN)
+        return self._kernel
+
+
+class SumsRatio(KernelSums):
+    """g = l(θ') - l(θ), linear in exact sums: no pass over rows, and the kernel knows what one row can move.
+
+    Parameters
+    ----------
+    sums : ModelSums
+    """
+
+    target = "the posterior, not tempered, where every possible row has positive density"
+    proof = COMPUTED
+
+    def __init__(self, sums: ModelSums) -> None:
+        super().__init__(sums)
+        self._layout = sums.layout
+
     def begin(self, paid: Sequence[Event], pay: Callable[[ByTotals], Grant | Pool]) -> None:
         """Begin a chain, for which the parts `paid` were charged; `pay` says what pays for its bits."""
-        assert self._totals is not None
-        self._kernel = ByTotals(self._totals, ChainAccount(self._layout.neighbours, *paid))
-        self._pay = pay(self._kernel)
+        self._pay = pay(self.opened(*paid))
 
     @property
     def pays(self) -> Grant | Pool | None:
@@ -252,13 +277,11 @@ class SumsRatio:
 
     def draw(self, rule: Rule, here: SumsPlace, there: SumsPlace, beta: float, **given: float) -> bool:
         """Draw a bit by one of the kernel's rules; `reach` found it possible. As `RowRatio.draw`."""
-        if self._kernel is None:
-            raise PrivacyError(NOT_BEGUN)
         change, public = self._change(here, there)[0], there.prior - here.prior
-        return bool(getattr(self._kernel, rule)(change, beta=beta, public=public, pay=self._pay, **given))
+        return bool(getattr(self.kernel, rule)(change, beta=beta, public=public, pay=self._pay, **given))
 
     def _change(self, here: SumsPlace, there: SumsPlace) -> Array:
-        return self._sums.whole((there.coefficients - here.coefficients)[None])
+        return self.sums.whole((there.coefficients - here.coefficients)[None])
 
 
-__all__ = ["COMPUTED", "ModelSums", "SumsRatio", "slopes_of", "units_of"]
+__all__ = ["COMPUTED", "KernelSums", "ModelSums", "SumsRatio", "slopes_of", "units_of"]

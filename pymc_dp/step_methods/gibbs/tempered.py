@@ -62,7 +62,7 @@ class TemperedGibbs(PrivateStep):
     steps_per_draw : int
         Scans per draw that is kept; every scan is paid for, so that thinning buys nothing but a smaller trace.
     grid : int, optional
-        Cells of the public grid on which a bounded variable without a conjugate form is drawn (4096). By rows: 256, at
+        Cells of the public grid on which a bounded variable without a conjugate form is drawn (1024). By rows: 256, at
         whose middles the log-likelihood of every row is computed. More are finer, at the same privacy loss.
     epsilon : float, optional
         Budget of a step for ``pm.sample``; leave it out for ``dp.sample``, and on a model that `privatize` made.
@@ -81,7 +81,7 @@ class TemperedGibbs(PrivateStep):
 
     Notes
     -----
-    **Conditionals.** Proved conjugate on the graph, and drawn exactly within their bounds:
+    **Conditionals.** Found conjugate in the graph, and drawn exactly within their bounds:
 
     - beta or uniform probability of Bernoulli, Binomial, Geometric, or NegativeBinomial rows (n or alpha known);
     - gamma, exponential or uniform rate of Poisson, Exponential, Gamma or InverseGamma rows (alpha known), and
@@ -105,17 +105,17 @@ class TemperedGibbs(PrivateStep):
     ``dp.clamp``. Every variable that rows reach is then drawn on a grid: it must be bounded, each element by itself, or
     have known levels. Rows need bounds.
 
-    **Range.** By exact sums R_l is the supremum over neighbours of the range over θ_l, the others anywhere in their
-    supports, in closed form. By rows it is the range *here*, given the present values of the others: the largest that
-    is found on public rows, which are moved on to where it is larger. It is enforced on the number of every row; what a
-    row adds beyond it is cut. A scan costs Σ R_l β (pure) or Σ (β R_l)^2 / 8 (zCDP). Every variable that rows reach
-    must be bounded: see ``dp.truncate``. Rows that have no density anywhere count for nothing.
+    **Range.** R_l is how far neighbours move the log-likelihood over θ_l, given the present values of the others. By
+    exact sums the kernel computes it from the bounds of what a row adds. By rows it is the largest that is found on
+    public rows, which are moved on to where it is larger; it is enforced on the number of every row, and what a row
+    adds beyond it is cut. A draw costs β R_l (pure) or (β R_l)^2 / 8 (zCDP). Every variable that rows reach must be
+    bounded: see ``dp.truncate``. Rows that have no density anywhere count for nothing.
 
-    **Who pays, by rows.** A chain has a *pool*, from which each choice takes what its range here costs. β is planned
-    before rows are read, from ranges at draws from the prior and from simulated tables: the pool lasts on nine of ten
-    of these. On others a chain may end before its budget is exceeded, and the trace is cut there, with a warning. Where
-    β would not be a tenth greater for it, *grants* pay for the largest ranges that were found of each choice, and no
-    chain ends early. The report says which of them it was.
+    **Who pays.** A chain has a *pool*, from which each draw takes what its range here costs. β is planned before rows
+    are read, from ranges at draws from the prior and from simulated tables: the pool lasts on nine of ten of these. On
+    others a chain may end before its budget is exceeded, and the trace is cut there, with a warning. Where β would not
+    be a tenth greater for it, *grants* pay for the largest ranges that were found of each draw, and no chain ends
+    early. At a state whose range by sums is larger, that draw has so much less of β. The report says which it was.
 
     **Latents per row** (a discrete variable with one entry per row and one prior for all, ``z ~ Categorical(w)``, ``x
     ~ Normal(mu[z], sd)``) are allowed under ``"replace"``, for likelihoods with exact sums; several observed variables
@@ -135,10 +135,11 @@ class TemperedGibbs(PrivateStep):
     A metric (``Domain(metric=...)``) is refused.
 
     **Guarantee.** All states of all chains together are (ε, δ)-differentially private for one row, under
-    ``domain.neighbours``; class stepwise, arithmetic float64, by rows hardened (`docs/kernel.md`, statements 5 to 7).
-    The released chain has the tempered posterior, prior times likelihood to the power β, as its stationary
-    distribution, as long as no row is cut. With a grid the density is that at the middle of each cell: a mean is off by
-    a small part of a cell, and a variance greater by a twelfth of the square of its width.
+    ``domain.neighbours``; class stepwise. All draws are the kernel's (`docs/kernel.md`): choices on grids and of
+    latents are hardened, draws from conjugate distributions and of Markov states float64. The released chain has the
+    tempered posterior, prior times likelihood to the power β, as its stationary distribution, as long as no row is
+    cut. With a grid the density is that at the middle of each cell: a mean is off by a small part of a cell, and a
+    variance greater by a twelfth of the square of its width.
 
     References
     ----------

@@ -21,7 +21,7 @@ from pytensor.graph.traversal import ancestors
 
 from pymc_dp.accounting import BoundedRangeEvent, Event
 from pymc_dp.draws.finite_choice import choose
-from pymc_dp.errors import ArgumentError, PrivacyError, Problem, UnsupportedModelError
+from pymc_dp.errors import ArgumentError, Problem, UnsupportedModelError
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.interpreted import stable
 from pymc_dp.inspection.numpy_functions import compiled
@@ -29,15 +29,12 @@ from pymc_dp.inspection.one_row import frozen_shared, parts_of
 from pymc_dp.inspection.priors import OWN_TRANSFORM, Prior, priors_of
 from pymc_dp.inspection.row_density import guarded, vectorized
 from pymc_dp.inspection.rows import Array, rebuild
-from pymc_dp.kernel import Grant
 from pymc_dp.kernel.account import covers, repeated
 from pymc_dp.kernel.conjugates import Conjugate as Family
 from pymc_dp.kernel.conjugates import drawing
 from pymc_dp.kernel.draw import slack
-from pymc_dp.kernel.totals import ByTotals, Totals
-from pymc_dp.samplers.chain_account import NOT_BEGUN, ChainAccount
 from pymc_dp.samplers.near_rows import no_digits
-from pymc_dp.samplers.sums import COMPUTED, ModelSums, slopes_of
+from pymc_dp.samplers.sums import COMPUTED, KernelSums, ModelSums, slopes_of
 from pymc_dp.step_methods.gibbs.compiled import Functions
 from pymc_dp.step_methods.gibbs.conjugacy import Conjugacy, Dependents, TablePair, conjugate
 from pymc_dp.step_methods.gibbs.conjugate_draws import CONDITIONALS, Back, Conjugate
@@ -159,7 +156,7 @@ def _problem(table: TableLikelihood, behind: Sequence[Prior]) -> Problem:
     return Problem(where=table.name, what=what, remedy="")
 
 
-class BySums(ABC):
+class BySums(KernelSums, ABC):
     """A posterior given exact sums, which the kernel holds, and draws from.
 
     Parameters
@@ -180,30 +177,13 @@ class BySums(ABC):
     range: RowRange
     added = ROUNDED
 
-    def __init__(self, sums: ModelSums) -> None:
-        self.sums = sums
-        self._totals: Totals | None = None
-        self._kernel: ByTotals | None = None
-        self._pay: Grant | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave behind what pays: a copy in another process begins its own chain."""
-        return {**vars(self), "_kernel": None, "_pay": None}
-
     def read(self) -> None:
         """Add up the rows, once. The budget was charged."""
-        self._totals = self.sums.read()
+        self.load()
 
     def begin(self, held: None, paid: Event, steps: int) -> None:
         """Begin a chain of so many draws, each of which `paid` was charged for."""
-        assert self._totals is not None
-        account = ChainAccount(self.sums.layout.neighbours, repeated(paid, steps))
-        self._kernel = ByTotals(self._totals, account, self.stream)
-        self._pay = self._kernel.grant(paid, steps)
-
-    def forget(self) -> None:
-        """Let go of the sums."""
-        self._totals = self._kernel = self._pay = None
+        self._pay = self.opened(repeated(paid, steps), stream=self.stream).grant(paid, steps)
 
     @property
     @abstractmethod
@@ -230,13 +210,6 @@ class BySums(ABC):
         self, rng: np.random.Generator, held: Mapping[str, ExactSums], inverse: float, temper_prior: bool
     ) -> dict[str, Array]:
         """Draw likewise given made-up sums, which are public."""
-
-    @property
-    def kernel(self) -> ByTotals:
-        """What draws, in a chain that has begun."""
-        if self._kernel is None:
-            raise PrivacyError(NOT_BEGUN)
-        return self._kernel
 
 
 class SummedDraws(BySums):
