@@ -120,7 +120,8 @@ class ExactChoices(Payer):
         given = numbers(coefficients)
         if given.ndim != 2 or not len(given):
             raise ArgumentError("Coefficients must have a row for each candidate.")
-        log_weights = draw.log_weights(public, (_elements(public, n), len(given)))
+        n = _elements(public, n)
+        log_weights = draw.log_weights(public, (n, len(given)))
         draw.slack(len(given))  # refuses too many
         owners, exponents = self.layout.owners(owners, n), self.layout.exponents(given, beta)
         self._pay(pay, self.layout.choices(exponents, owners, log_weights > -np.inf), "choose_each")
