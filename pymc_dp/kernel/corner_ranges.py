@@ -20,8 +20,8 @@ MOST_PAIRED = 2**30
 """Candidates times pairs of corners; of more, each corner is compared with one centre."""
 AT_ONCE = 2**21
 """Numbers of corners that are held at once."""
-ROUNDINGS = 64 * 2.0**-53
-"""Of four floats of up to seven products each, and their differences, over the largest sum of sizes."""
+ROUNDINGS = 128 * 2.0**-53
+"""Of eight floats of up to seven products each, and their differences, over the largest sum of sizes."""
 
 
 def range_of(block: Block, exponents: Array, *, replace: bool) -> float:

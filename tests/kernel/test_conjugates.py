@@ -137,6 +137,96 @@ def test_squares_of_rows_that_are_all_alike_draw_a_variance():
     assert k.made[-1].event.eta > 1
 
 
+def used_by(family, one, two):
+    """The range over the box of what the log-density of two tables differs by, given all that their rows add up to."""
+    (a, b), (c, d) = (np.reshape(sums, (2, -1)) for sums in (one, two))
+    a, c = (np.maximum(each, 0) if family.kind == "beta" else each for each in (a, c))
+    points = family.low + np.linspace(0, 1, 2001)[:, None] * (family.high - family.low)
+    first, second = terms(family, points)
+    return np.ptp((a - c) * first + (np.maximum(b, 0) - np.maximum(d, 0)) * second, axis=0).sum()
+
+
+def drawn(family, layout, tables, monkeypatch):
+    """What is charged, and what sums of two tables the draws get, given exact sums of all rows."""
+    caught = []
+    monkeypatch.setattr(OneEach, "_draw", lambda self, rng, sums: caught.append(sums.copy()) or sums)
+    for sums in tables:
+        one = object.__new__(Totals)
+        one._layout, one._sums = layout, list(sums)
+        k = ByTotals(one, Rehearsal(layout.neighbours))
+        k.draw([family])
+    return k.made[-1].event.eta, caught
+
+
+def test_a_sum_below_0_is_cut_for_all_tallies_of_a_family(monkeypatch):
+    """One tally takes b below 0, so that the rows of another move a alone, of which b would take most away."""
+    places = Tally(reading=Places(2))
+    layout = Layout([places, places], "replace", 20)
+    one = {"kind": "gamma", "low": [1.0], "high": [1.5], "prior": [[1.0, 1.0]]}
+    family = OneEach(**one, first=[[0, 1.0, 0, 0]], second=[[0, 0.8, 0, -0.1]])
+    before, after = [20, 0, 0, 20], [19, 1, 0, 20]
+    charged, caught = drawn(family, layout, [before, after], monkeypatch)
+    assert 0.4 < used_by(family, *caught) <= charged
+
+
+def test_rounded_squares_may_take_both_sums_of_a_beta_below_0(monkeypatch):
+    """Of (x - c)² a row adds at least 0, but for what rounding takes: of many rows together that is more than 1 row."""
+    n, low = 2**31, next(k for k in range(GRID // 4, GRID) if 0.4 < k * k % GRID / GRID < 0.5)
+    high = low + GRID // 2
+    tally = Tally(reading=Powers(low / GRID, high / GRID, 0.0, 1 / GRID, (1, 2)), sized=True)
+    layout, square = Layout([tally], "replace", n), np.array([[low * low / GRID, -2 * low / GRID, 1.0]]) / GRID
+    one = {"kind": "beta", "low": [0.45], "high": [0.55], "prior": [[1.0, 1.0]]}
+    family = OneEach(**one, first=32 * square, second=[[0.0, 16.0 / GRID, 0.0]])
+    rows = [(k, round(k * k / GRID)) for k in (low, high)]
+    tables = [[n, *(low_ * (n - 1) + last for low_, last in zip(rows[0], row, strict=True))] for row in rows]
+    charged, caught = drawn(family, layout, tables, monkeypatch)
+    assert max(sums[0] for sums in caught) < 0 and 1.5 < used_by(family, *caught) <= charged
+
+
+@pytest.mark.parametrize("relation", ["replace", "add_remove"])
+def test_what_rounding_leaves_of_a_sum_below_0_is_charged(relation, monkeypatch):
+    """Each row takes b below 0 by next to nothing, and all of them together by a 500th of what one row adds."""
+    n, tally = 2**32, Tally(reading=Places(2))
+    layout = Layout([tally], relation, n if relation == "replace" else None)
+    tiny = 0.8 * 2.0**-41
+    one = {"kind": "gamma", "low": [1.0], "high": [1.5], "prior": [[1.0, 1.0]]}
+    family = OneEach(**one, first=[[0, 1.0]], second=[[-tiny, 0.8]])
+    after = [n - 1, 1] if relation == "replace" else [n - 2, 1]
+    charged, caught = drawn(family, layout, [[n - 1 - (relation != "replace"), 0], after], monkeypatch)
+    assert 0.0234 < used_by(family, *caught) <= charged
+
+
+def test_terms_of_any_size_that_cancel_are_not_lost(monkeypatch):
+    """Floats of a size and of a number that lies far from 0 err by more than what is left of both allows."""
+    rng, low, worst = np.random.default_rng(6), GRID - 3, 0.0
+    tally = Tally(reading=Powers(low / GRID, (low + 1) / GRID, 0.0, 1 / GRID, (1,)), sized=True)
+    layout = Layout([tally], "replace", 1)
+    for _ in range(PAIRS):
+        slope = rng.normal()
+        one = {"kind": "normal", "low": [0.2], "high": [0.9], "prior": [[1.0, 1.0]]}
+        family = OneEach(**one, first=[[-slope * low, slope]], second=[[0.0, 0.0]])
+        charged, caught = drawn(family, layout, [[1, low], [1, low + 1]], monkeypatch)
+        assert used_by(family, *caught) <= charged
+        worst = max(worst, used_by(family, *caught) / charged)
+    assert worst > 0.99
+
+
+def test_probabilities_pay_for_the_rounding_of_squares(monkeypatch):
+    caught = []
+    monkeypatch.setattr(Simplexes, "_draw", lambda self, rng, sums: caught.append(sums.copy()) or sums)
+    high = 3 * 2**13 + 1
+    tally = Tally(reading=Powers(0.0, high / GRID, 0.0, 1 / GRID, (1, 2)))
+    layout = Layout([tally], "add_remove")
+    family = Simplexes(prior=[[1.0, 1.0]], least=[[1e-3, 1e-3]], counts=[[[0.0, 1.0], [0.0, 0.0]]])
+    for rows in ([], [np.array([high / GRID])]):
+        sums = np.zeros(2, dtype=int) if not rows else tally.exact(Rows(rows, [])).ravel()
+        one = object.__new__(Totals)
+        one._layout, one._sums = layout, [int(number) for number in sums]
+        k = ByTotals(one, Rehearsal("add_remove"))
+        k.draw([family])
+    assert abs(caught[1] - caught[0])[0] * np.log(0.999 / 1e-3) <= k.made[-1].event.eta
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -159,6 +159,7 @@ def test_noise_is_as_wide_as_charged():
         assert 0.75 < found.std() / (2.0 * 0.2 * times) < 1.25
 
 
+@pytest.mark.usefixtures("begins")
 def test_noised_functions_are_refused_before_they_are_paid_for_and_read(monkeypatch):
     layout = Layout([Tally(reading=Places(2))], "replace", 2)
     totals = Totals(layout, [Rows([np.array([0, 1])], [])])

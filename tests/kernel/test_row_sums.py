@@ -121,6 +121,7 @@ def test_exponents_of_rows_are_as_fine_as_64_bits_allow():
             layout.exponents_of_rows(np.array([[size / GRID]]), 1.0, np.array([-span, 0.0]))
 
 
+@pytest.mark.usefixtures("begins")
 def test_choices_of_rows_are_refused_and_not_drawn_before_they_are_paid_for(monkeypatch):
     tally, rows = Tally(reading=Places(2)), [Rows([np.array([0, 1])], [])]
     layout = Layout([tally], "replace", 2)

@@ -186,8 +186,8 @@ class SummedGrid(SumsUpdate):
             owners = self.of.sums.of_cells(self.owners(values))
             if (owners == MANY).any():
                 return None
-            lost = np.stack([numbers[:, owners == one].all(axis=1) for one in range(self.scores.size)])
-            public = np.where(lost, public.T, -np.inf)
+            kept = np.stack([numbers[:, owners == one].all(axis=1) for one in range(self.scores.size)])
+            public = np.where(kept, public.T, -np.inf)
         else:
             public = np.where(numbers.all(axis=1), public[:, 0 if self.together else element], -np.inf)
         if not (public > -np.inf).any(axis=-1).all():
