@@ -87,12 +87,10 @@ def annealed(case: Case, neighbours: str, budget: dp.Budget, resampling: str) ->
     run = Annealing(dp.TemperedGibbs().inspect(case.model(), case.domain(neighbours)), settings)
     event = run.price(budget)
     described = run.describe()
-    noise = {"weights": run.weights_scale, "evidence": run.evidence_scale} if laplace else {}
     return {
         "noise": described.noise,
         "facts": dict(described.facts),
         "event": event.to_dict(),
-        "noise of both": noise,
     }
 
 
