@@ -19,12 +19,11 @@ from pymc_dp.kernel.accounting.events import (
     PenaltyBitEvent,
 )
 from pymc_dp.kernel.arguments import finite, flag, positive, whole
-from pymc_dp.kernel.errors import ArgumentError, PrivacyError
+from pymc_dp.kernel.errors import ArgumentError
 from pymc_dp.kernel.holder import Holder, weighted
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.payer import FLOAT64, HARDENED, Array, Pay
 from pymc_dp.kernel.rowmap import RowMap
-from pymc_dp.kernel.table import Table
 
 MOST_LOSS = 7
 """Of an accept bit: its 62 bits are rounded by less than 2^-50 of the bound up to here."""
@@ -202,53 +201,6 @@ class Choices(Holder):
 
         chosen = self._read(work)
         return int(chosen[0]) if cell is None else chosen
-
-    def choose_for_each(
-        self,
-        rowmap: RowMap,
-        parameters: Sequence[Any],
-        candidates: int,
-        *,
-        width: float,
-        eta: float,
-        public: Any = None,
-        pay: Pay = None,
-    ) -> Array:
-        """Draw a candidate for each row, by its own scores, as `choose` on that row alone; replace alone.
-
-        Returns
-        -------
-        (n_rows,) array
-
-        Notes
-        -----
-        **Guarantee.** That of one choice: neighbours differ in one row, and choices are independent (parallel
-        composition). Class exact.
-        """
-        (width, eta), candidates = positive(width=width, eta=eta), whole("candidates", candidates)
-        if self.neighbours != "replace" or type(self._table) is not Table:
-            raise PrivacyError("A choice for each row would show how many there are. Use neighbours='replace'.")
-        given = self._prepared(rowmap, parameters, candidates)
-        log_weights = draw.log_weights(public, (candidates,))
-        if eta > draw.NEAREST or not log_weights[log_weights > -np.inf].min() >= log_weights.max() - draw.NEAREST:
-            raise ArgumentError(
-                f"eta, and differences of public, must be 2048 at most for a choice of each row, got {eta!r}."
-            )
-        self._pay(pay, choice_event(eta, candidates), "choose_for_each")
-        inverse = UNITS / width
-
-        def work() -> Array:
-            chosen = list[Array]()
-
-            def add(found: Array, first: Array, times: Array, rows: list[Array], shares: Array) -> None:
-                own = np.zeros((len(found), candidates), dtype=np.int64)
-                limits.add_spans(weighted(found, shares), first, times, np.arange(len(found)), inverse, UNITS, own)
-                chosen.append(draw.one_of(draw.whole_weights(own, self.sense * UNITS, eta, log_weights)))
-
-            self._scan(rowmap, given, candidates, add)
-            return np.concatenate([np.zeros(0, dtype=np.int64), *chosen])
-
-        return self._read(work)
 
     def barker(
         self,

@@ -27,8 +27,6 @@ choices; a soft maximum needs `sums.FLOAT`."""
 MOST_CANDIDATES = 2**23
 LEAST = -1e250
 """Log weights below the largest are held here: times 2^48, and in yet finer units, it is a float."""
-NEAREST = 2.0**11
-"""Of a choice of each row: largest cost, and largest difference of public log weights; their sum is an int64."""
 
 
 def decimals(digits: int) -> Context:
@@ -72,7 +70,7 @@ def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
 
     Parameters
     ----------
-    scores : (K,) int64, or (n, K) of single rows within [-span, 0]
+    scores : (K,) int64
     span : int
     eta : float
     public : (K,) array
@@ -90,16 +88,9 @@ def whole_weights(scores: Array, span: int, eta: float, public: Array) -> Array:
     e^-a / κ. So both ends move by ln κ, and dividing by the two sums moves the interval as a whole.
     """
     rate = math.floor(Fraction(eta) * 2**SHIFT / span)
-    possible = public > -np.inf
-    logs = np.where(possible, public - public.max(), 0.0)
     fixed = fixed_exponents(public)
-    if scores.ndim == 1:
-        exact = [int(score) * rate + b for score, b in zip(scores, fixed, strict=True)]
-        return weights_of(exact, possible)
-    if max(eta, -logs.min()) > NEAREST:
-        raise ArgumentError(f"A choice for each row costs 2048 at most, and its public weights span 2048, got {eta!r}.")
-    sums = scores * rate + np.array(fixed, dtype=np.int64)
-    return weights_of_rows(sums, possible)
+    exact = [int(score) * rate + b for score, b in zip(scores, fixed, strict=True)]
+    return weights_of(exact, public > -np.inf)
 
 
 def fixed_exponents(public: Array) -> list[int]:

@@ -69,10 +69,6 @@ class Holder(Payer):
         """Return the same rows counted by kind, on the same account: a pass is then one over public kinds."""
         return self._with(ByKind(self._table, nodes))
 
-    def beside(self, **released: Any) -> Self:
-        """Return the same rows with more public columns, one value a row, on the same account; replace alone."""
-        return self._with(self._table.beside(released))
-
     def _with(self, table: Table) -> Self:
         other = type(self)(table, self._account)
         other._own, other._made = self._own, self._made

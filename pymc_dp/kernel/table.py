@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -213,17 +212,6 @@ class Table:
         if self.neighbours != "replace":
             raise PrivacyError("The number of rows is private under add_remove.")
         return self._n
-
-    def beside(self, released: Mapping[str, Any]) -> Table:
-        """Return the table with more public columns, one value a row, for instance of what was released."""
-        if self.neighbours != "replace" or type(self) is not Table:
-            raise ArgumentError("Public columns go beside rows under neighbours='replace'.")
-        more = {name: Column(np.asarray(values), public=True).clamped() for name, values in released.items()}
-        if set(more) & set(self.columns) or any(len(column.values) != self._n for column in more.values()):
-            raise ArgumentError("A public column has one value for each row, and no name that is taken.")
-        found = copy.copy(self)
-        found.columns = {**self.columns, **more}
-        return found
 
     def _blocks(self, most: int) -> Iterator[Block]:
         """Yield columns of about `most` rows, whole units at a time. **Private**."""

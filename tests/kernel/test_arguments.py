@@ -33,7 +33,6 @@ THREE = Lookup([[0.5, 0.1, 0.2], [1.0, 0.0, 0.0]])
 REGRESSION = NormalInBall(width=2, radius=1.0, longest=1.0, farthest=1.0, precision=1.0)
 NUMBERS = {
     "choose": (lambda k, **o: k.choose(TWO, [], o.pop("K"), **o), {"K": 2, "width": 1, "eta": 1}),
-    "choose_for_each": (lambda k, **o: k.choose_for_each(TWO, [], o.pop("K"), **o), {"K": 2, "width": 1, "eta": 1}),
     "barker": (lambda k, **o: k.barker(ONE, [], **o), {"low": 0, "high": 1, "beta": 1, "public": 0}),
     "accept": (lambda k, **o: k.accept(ONE, [], **o), {"low": 0, "high": 1, "beta": 1, "public": 0}),
     "penalty": (lambda k, **o: k.penalty(ONE, [], **o), {"low": 0, "high": 1, "beta": 1, "public": 0, "noise": 9}),

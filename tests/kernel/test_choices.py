@@ -7,7 +7,7 @@ import numpy as np
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dp.errors import ArgumentError, PrivacyError
+from pymc_dp.errors import ArgumentError
 from pymc_dp.kernel import Kernel, RowMap, choice_event, draw, noise
 from pymc_dp.kernel.choices import Bit, Ends
 from pymc_dp.kernel.limits import UNITS
@@ -78,27 +78,6 @@ def test_a_choice_by_kind_uses_no_more(relation, weights):
         plain = kernel(made)
         plain.choose(rowmap, [], 4, width=1.0, eta=0.8)
         assert (weights[-1] == two).all()
-
-
-def test_a_choice_for_each_row_uses_no_more_and_is_of_that_row_alone(weights):
-    rng, worst = np.random.default_rng(4), Fraction(0)
-    for trial in range(PAIRS):
-        K, eta = int(rng.choice([2, 7])), float(10.0 ** rng.uniform(-3, 1))
-        rowmap = Lookup(hostile(rng, 0.3, K, trial))
-        one, two = pair(rng, "replace")
-        for made in (one, two):
-            k = kernel(made)
-            k.choose_for_each(rowmap, [], K, width=0.3, eta=eta)
-        differ = np.flatnonzero(one.columns["i"].values != two.columns["i"].values)
-        a, b = weights[-2:]
-        assert (np.delete(a, differ, 0) == np.delete(b, differ, 0)).all()
-        for place in differ:
-            used = spread_of_ratios(a[place], b[place])
-            assert used <= exp_down(Fraction(repr(k.made[-1][1].eta)))
-            worst = max(worst, (used - 1) / (exp_down(Fraction(repr(k.made[-1][1].eta))) - 1))
-    assert worst > 0.9
-    with pytest.raises(PrivacyError, match="how many"):
-        kernel(table([1], "add_remove")).choose_for_each(rowmap, [], K, width=1.0, eta=1.0)
 
 
 def test_weights_that_cross_a_whole_number_move_by_their_slack_at_most():
@@ -281,8 +260,7 @@ def test_a_row_counts_as_often_as_its_weight_in_a_choice(weights):
     for rows, shares in [([0, 0], [0.5, 0.0]), ([1], [1.0])]:
         k = kernel(table(rows, "replace", weights=np.array(shares)))
         k.choose(rowmap, [], 2, width=1.0, eta=2.0)
-        k.choose_for_each(rowmap, [], 2, width=1.0, eta=2.0)
-        logs += [np.diff(np.log(weights[-2][0])), np.diff(np.log(weights[-1][0]))]
+        logs.append(np.diff(np.log(weights[-1][0])))
     assert np.allclose(logs, -0.5, atol=1e-6)
 
 
@@ -338,10 +316,6 @@ def test_public_weights_may_cancel_what_rows_add_up_to(weights):
     k.barker(Lookup([[-1.0]]), [], low=-1.0, high=0.0, public=5000.0)
     for (found,) in weights:
         assert found.max() <= found.min() * (1 + 1e-6)
-    replace = kernel(table([0] * 4, "replace"))
-    with pytest.raises(ArgumentError, match="must be 2048 at most"):
-        replace.choose_for_each(Lookup([[0.0, 0.0]]), [], 2, width=1.0, eta=1.0, public=[0.0, -3000.0])
-    assert not replace.made
 
 
 def test_a_penalty_bit_of_floats_sees_numbers_of_any_size():

@@ -43,7 +43,6 @@ REGRESSION = NormalInBall(width=2, radius=1.0, longest=1.0, farthest=1.0, precis
 THREE = Lookup([[0.5, 0.1, 0.2], [1.0, 0.0, 0.0]])
 OPERATIONS = {
     "choose": lambda k: k.choose(NUMBERS, [], 2, width=1.0, eta=5.0),
-    "choose_for_each": lambda k: k.choose_for_each(NUMBERS, [], 2, width=1.0, eta=5.0),
     "barker": lambda k: k.barker(ONE, [], low=0.0, high=1.0),
     "accept": lambda k: k.accept(ONE, [], low=0.0, high=1.0, beta=0.6),
     "penalty": lambda k: k.penalty(ONE, [], low=0.0, high=1.0, noise=0.1),
@@ -177,9 +176,8 @@ def test_a_grant_pays_for_uses_that_it_covers():
     assert len(ledger.history) == 1 and len(k.made) == 2
     with pytest.raises(PrivacyError, match="another kernel"):
         Kernel(table([0], "replace"), LedgerAccount(ledger)).choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
-    other = k.beside(z=[1, 2])
     with pytest.raises(BudgetExceeded, match="left"):
-        other.choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
+        k.by_kind().choose(NUMBERS, [], 2, width=1.0, eta=0.1, pay=grant)
 
 
 def test_an_event_that_is_changed_after_it_was_charged_pays_for_no_more():

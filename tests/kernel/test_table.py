@@ -223,12 +223,3 @@ def test_kinds_count_every_row_once():
     assert (kinds._counts == np.bincount(places.astype(int), minlength=27)).all()
     parts = list(kinds._blocks(10))
     assert np.concatenate([times for _, _, times in parts]).sum() == 500
-
-
-def test_public_columns_go_beside_rows():
-    table = Table({"x": Column([0.5, 0.25], 0.0, 1.0)})
-    beside = table.beside({"z": [1, 2]})
-    assert beside.columns["z"].public and set(table.columns) == {"x"} and table.n_rows == 2
-    for released in ({"x": [1, 2]}, {"z": [1]}):
-        with pytest.raises(ArgumentError):
-            table.beside(released)
