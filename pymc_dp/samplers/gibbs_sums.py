@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final, override
 
 import numpy as np
@@ -55,10 +55,17 @@ class SumsAsked(ABC):
     """A draw by exact sums at a state. What it costs there, the kernel computes from what is public."""
 
     of: GibbsSums
+    _priced: dict[float, BoundedRangeEvent] = field(default_factory=dict, repr=False)
 
-    @abstractmethod
     def event(self, beta: float) -> BoundedRangeEvent:
         """Return what it costs at β: what the kernel charges."""
+        if beta not in self._priced:
+            self._priced[beta] = self._event(beta)
+        return self._priced[beta]
+
+    @abstractmethod
+    def _event(self, beta: float) -> BoundedRangeEvent:
+        """Ask the kernel for it."""
 
     @property
     def slack(self) -> float:
@@ -99,7 +106,7 @@ class ConjugateDraw(SumsAsked):
     back: Callable[[Array], Array] = np.asarray
 
     @override
-    def event(self, beta: float) -> BoundedRangeEvent:
+    def _event(self, beta: float) -> BoundedRangeEvent:
         layout = self.of.sums.layout
         return drawing(layout, [self.family], [layout.exponents(self.family.linear, beta)])
 
@@ -133,7 +140,7 @@ class Choice(SumsAsked):
         return float(slack(self.public.shape[-1])) * moved + ROUNDED
 
     @override
-    def event(self, beta: float) -> BoundedRangeEvent:
+    def _event(self, beta: float) -> BoundedRangeEvent:
         layout, possible = self.of.sums.layout, self.public > -np.inf
         if self.owners is not None:
             owners = layout.owners(self.owners, len(possible))
@@ -171,7 +178,7 @@ class ChoiceOfRows(SumsAsked):
         return float(slack(len(self.coefficients))) + ROUNDED
 
     @override
-    def event(self, beta: float) -> BoundedRangeEvent:
+    def _event(self, beta: float) -> BoundedRangeEvent:
         layout, possible = self.rows.layout, self.public > -np.inf
         return layout.choice(layout.exponents(self.coefficients[possible], beta), len(possible))
 
