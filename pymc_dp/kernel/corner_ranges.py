@@ -6,7 +6,7 @@ Of one choice, or of many together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -97,11 +97,11 @@ def range_of_each(block: Block, exponents: Array, *, replace: bool) -> Moved:
     size = float((np.abs(exponents).max(axis=0).reshape(cells) @ np.abs(at).T).max())
     floats, moved = ROUNDINGS * size + float((loose @ room).max()), loose.any(axis=1)
     if not replace:
-        return Moved(float(_spans(block, exponents, len(at), lambda own: own).max()) + floats, int(moved.any()))
+        return Moved(float(_spans(block, exponents, at).max()) + floats, int(moved.any()))
     most = float(_of_one_cell(block, exponents).max())
     if stays:
         return Moved(most + 2 * floats, int(moved.any()))
-    most = max(most, *_two(block, _spans(block, exponents, len(at), lambda own: own), stays=0.0))
+    most = max(most, *_two(block, _spans(block, exponents, at), stays=0.0))
     return Moved(most + 2 * floats, int(max(_two(block, moved.astype(float), stays=1.0))))
 
 
@@ -112,20 +112,22 @@ def _of_one_cell(block: Block, exponents: Array) -> Array:
     """
     one, two = block.pairs.T
     if len(one) and len(exponents) * block.cells * len(one) <= MOST_PAIRED:
-        return _spans(block, exponents, len(one), lambda own: own[:, :, one] - own[:, :, two])
-    middle: Callable[[Array], Array] = lambda own: (own.max(axis=2) + own.min(axis=2))[:, :, None] / 2  # noqa: E731
-    return 2 * _spans(block, exponents, len(block.corners.at), lambda own: own - middle(own))
+        return _spans(block, exponents, block.corners.at[one] - block.corners.at[two])
+    return 2 * _spans(block, exponents, block.corners.at, about_middle=True)
 
 
-def _spans(block: Block, exponents: Array, count: int, moves: Callable[[Array], Array]) -> Array:
-    """Return the largest range over k of (K, n_cells, count) numbers, which `moves` makes of those of corners."""
-    at, held = block.corners.at, exponents.reshape(len(exponents), block.cells, block.size)
-    found, wide = np.zeros(block.cells), max(count, len(at))
-    for first in range(0, block.cells, max(1, AT_ONCE // wide)):
-        here = held[:, first : first + max(1, AT_ONCE // wide)]
-        ends, step = np.full((2, here.shape[1], count), -np.inf), max(1, AT_ONCE // (here.shape[1] * wide))
+def _spans(block: Block, exponents: Array, at: Array, *, about_middle: bool = False) -> Array:
+    """Return the largest range over k of what (n, size) vectors add in each cell: (cells,); less the middle of all."""
+    held = exponents.reshape(len(exponents), block.cells, block.size)
+    found, several = np.zeros(block.cells), max(1, AT_ONCE // len(at))
+    for first in range(0, block.cells, several):
+        here = held[:, first : first + several]
+        ends, step = np.full((2, here.shape[1], len(at)), -np.inf), max(1, AT_ONCE // (here.shape[1] * len(at)))
         for start in range(0, len(held), step):
-            own = moves(here[start : start + step] @ at.T)
+            some = here[start : start + step]
+            own = (some.reshape(-1, block.size) @ at.T).reshape(*some.shape[:2], len(at))
+            if about_middle:
+                own = own - (own.max(axis=2) + own.min(axis=2))[:, :, None] / 2
             ends = np.maximum(ends, [own.max(axis=0), -own.min(axis=0)])
         found[first : first + here.shape[1]] = ends.sum(axis=0).max(axis=1)
     return found

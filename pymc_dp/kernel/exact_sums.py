@@ -14,6 +14,8 @@ from pymc_dp.kernel.payer import Array, read_rows
 from pymc_dp.kernel.readings import Places
 from pymc_dp.kernel.tallies import LENGTHS, Rows
 
+EXACT = 2**10
+"""Products of digits, each below 2^43, of which floats hold the sum."""
 AT_ONCE = 2**20
 """Exponents of rows that are held at once."""
 
@@ -123,7 +125,7 @@ def exact(exponents: Array, sums: Sequence[int]) -> list[int]:
 def products(exponents: Array, sums: Sequence[int], owners: Array, n: int) -> list[Array]:
     """Return Σ_j E_kj S_j over the sums of each element, as digits of (n, K) numbers. **Private**.
 
-    Products of digits of 21 bits are added in 64 bits, 2^20 of them at most.
+    Products of digits of 21 bits are added in 64 bits, 2^20 of them at most; 2^10 of them in floats, which are exact.
     """
     order = np.argsort(owners, kind="stable")[np.count_nonzero(owners < 0) :]
     elements, starts = np.unique(owners[order], return_index=True)
@@ -133,7 +135,8 @@ def products(exponents: Array, sums: Sequence[int], owners: Array, n: int) -> li
         for j, other in enumerate(others):
             total = np.zeros((n, len(exponents)), dtype=np.int64)
             if len(elements) == 1:
-                total[elements[0]] = part @ other
+                for here in (slice(start, start + EXACT) for start in range(0, len(order), EXACT)):
+                    total[elements[0]] += (part[:, here].astype(float) @ other[here].astype(float)).astype(np.int64)
             elif len(elements):
                 total[elements] = np.add.reduceat(part * other, starts, axis=1).T
             parts += [(k + j, total & LOW), (k + j + 1, total >> DIGIT)]
