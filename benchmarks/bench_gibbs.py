@@ -11,6 +11,8 @@ from _measure import Report, in_turn
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
+from pymc_dp.rows.gate import opened_gate
+from pymc_dp.step_methods.funding import Claims
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 
 N_GROUPS = 5
@@ -41,8 +43,11 @@ def scan_of(step: TemperedGibbs, model: pm.Model):
 
 def held(n_rows: int):
     specification, model = TemperedGibbs(), survey(n_rows)
-    step, _ = specification.bound(specification.inspect(model, None), Budget(1.0), chains=1, steps=1)
-    step.load()
+    step, _ = specification.bound(specification.inspect(model, None), Budget(1.0), chains=1, steps=10**4)
+    with opened_gate():
+        step.load()
+    with Claims(1).take(0, 10**6).begins():
+        step.start_chain()
     return scan_of(step, step.prior_model)
 
 
