@@ -13,9 +13,12 @@ from _measure import Report
 
 import pymc_dp as dp
 from pymc_dp.accounting import Budget
+from pymc_dp.rows.gate import opened_gate
+from pymc_dp.step_methods.funding import Claims
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 
 REGIONS, MONTHS, STATES, ROWS, ITERATIONS = 14, 47, 10, 20_000, 200
+PRIORS = ("start", "transition", *(f"{name}_profile" for name in ("kind", "actor", "civilians", "state_forces", "others")))
 LEVELS = {"kind": 3, "actor": 8, "civilians": 2, "state_forces": 2, "others": 2}
 
 
@@ -82,8 +85,11 @@ def released(model: pm.Model, domain: dp.Domain, noise_aware: bool) -> Callable[
 def paid(model: pm.Model, domain: dp.Domain) -> Callable[[], None]:
     specification = TemperedGibbs()
     inspection = specification.inspect(model, domain)
-    step, _ = specification.bound(inspection, Budget(1.0, 1e-6), chains=1, steps=ITERATIONS)
-    step.load()
+    step, _ = specification.bound(inspection, Budget(1.0, 1e-6), chains=1, steps=2 * ITERATIONS)
+    with opened_gate():
+        step.load()
+    with Claims(1).take(0, ITERATIONS).begins():
+        step.start_chain()
     step.generator = np.random.default_rng(1)
     return stepped(step.advance, step.prior_model)
 
@@ -100,10 +106,10 @@ def seconds(call: Callable[[], None], count: int) -> float:
 def main() -> bool:
     warnings.simplefilter("ignore")
     report = Report(f"{ITERATIONS} iterations, {REGIONS} x {MONTHS} cells, {STATES} states, {len(LEVELS)} fields")
-    model, public = events(), dp.Domain(public=("region_index", "month_index"))
+    model, public = events(), dp.Domain(public=("region_index", "month_index", *PRIORS))
     things = {
         "Gibbs on statistics, noise-aware, public cells": released(model, public, True),
-        "Gibbs on statistics, noise-aware, private cells": released(model, dp.Domain(), True),
+        "Gibbs on statistics, noise-aware, private cells": released(model, dp.Domain(public=PRIORS), True),
         "Gibbs on statistics, plug-in": released(model, public, False),
         "paid Gibbs on rows": paid(model, public),
     }

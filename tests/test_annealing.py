@@ -57,7 +57,7 @@ def test_everything_in_the_trace_was_paid_for(tmp_path):
     weights = tree["released"]["weights"].values
     assert weights.sum() == pytest.approx(1) and (weights >= 0).all()
     assert (tree.dp.guarantee, tree.dp.arithmetic) == ("stepwise", "hardened")
-    assert tree.dp.epsilon == pytest.approx(1.0, rel=1e-12)
+    assert 1 - 1e-4 < tree.dp.epsilon <= 1
     report = str(tree.dp.report())
     for text in ("tempered model", "simplex", "ε of each part alone", "path 0.7, weights 0.2, log evidence 0.1"):
         assert text in " ".join(report.replace("│", " ").split())

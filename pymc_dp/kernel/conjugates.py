@@ -41,6 +41,11 @@ class Conjugate(ABC):
     def linear(self) -> Array:
         """Public coefficients of the sums: (m, size)."""
 
+    @property
+    @abstractmethod
+    def public(self) -> tuple[Any, ...]:
+        """All else that the range depends on."""
+
     def owned(self, layout: Layout) -> tuple[Array, int] | None:
         """Return of which of several things each sum is, where functions are of the sums of each; and how many."""
         return None
@@ -103,6 +108,11 @@ class OneEach(Conjugate):
     @override
     def linear(self) -> Array:
         return np.concatenate([self.first, self.second])
+
+    @property
+    @override
+    def public(self) -> tuple[Any, ...]:
+        return self.kind, self.low, self.high, self.prior
 
     @override
     def range(self, layout: Layout, linear: Array) -> float:
@@ -220,21 +230,23 @@ class Simplexes(Conjugate):
     def linear(self) -> Array:
         return self.counts.reshape(self.prior.size, -1)
 
+    @property
+    @override
+    def public(self) -> tuple[Any, ...]:
+        return self.prior, self.least
+
     @override
     def range(self, layout: Layout, linear: Array) -> float:
         wide = np.log1p((1 - self.least.sum(axis=1, keepdims=True)) / self.least).ravel()
         replace, total = layout.neighbours == "replace", 0.0
         for block, own in layout.parts(linear):
-            own = own.reshape(len(own), block.cells, block.size)
             at, room = block.corners
-            held = np.abs(np.einsum("kcj,vj->kcv", own, at)) + ROOM * np.einsum("kcj,vj->kcv", own, np.abs(at))
-            alone = ((held + (own @ room)[:, :, None]) * wide[:, None, None]).sum(axis=0)
-            if not replace:
-                total += float(alone.max(initial=0.0))
+            if not own.any():
                 continue
-            ways = [alone[np.unique(cells)].ravel() for cells in block.groups]
-            ways = [np.append(one, 0.0) if absent else one for one, absent in zip(ways, block.absent, strict=True)]
-            total += max(float(np.sort(one)[-2:].sum()) if len(one) > 1 else 0.0 for one in ways)
+            held = np.abs(block.at_corners(own)) + ROOM * block.at_corners(own, np.abs(at))
+            held += (own.reshape(len(own), block.cells, block.size) @ room)[:, :, None]
+            alone = np.tensordot(wide, held, 1)
+            total += max(_two_of_a_group(block, alone)) if replace else float(alone.max(initial=0.0))
         return total * (1 + ROOM)
 
     @override
@@ -251,6 +263,16 @@ class Simplexes(Conjugate):
         return np.asarray(
             truncated_dirichlet(rng, self.prior + np.maximum(sums, 0.0).reshape(self.prior.shape), self.least)
         )
+
+
+def _two_of_a_group(block: Block, alone: Array) -> list[float]:
+    """Return the sum of the two largest numbers of corners of each group; one of them 0 where a row may be in none."""
+    if block.groups.shape[1] == 1 and not block.absent.any():
+        ways = list(np.sort(alone[block.groups[:, 0]], axis=1))
+    else:
+        ways = [np.sort(alone[np.unique(cells)].ravel()) for cells in block.groups]
+        ways = [np.sort(np.append(one, 0.0)) if gone else one for one, gone in zip(ways, block.absent, strict=True)]
+    return [float(one[-2:].sum()) if len(one) > 1 else 0.0 for one in ways]
 
 
 CONJUGATES: tuple[type[Conjugate], ...] = (OneEach, Simplexes)
@@ -270,7 +292,7 @@ def drawing(layout: Layout, families: Sequence[Conjugate], exponents: Sequence[A
             family.check_floats(layout, linear)
             return family.range(layout, linear)
 
-        total += layout._remembered(priced, type(family), linear, *vars(family).values())
+        total += layout._remembered(priced, type(family), linear, *family.public)
     return BoundedRangeEvent(eta=max(total, 1e-300) * (1 + ROOM))
 
 

@@ -128,6 +128,7 @@ def products(exponents: Array, sums: Sequence[int], owners: Array, n: int) -> li
     Products of digits of 21 bits are added in 64 bits, 2^20 of them at most; 2^10 of them in floats, which are exact.
     """
     order = np.argsort(owners, kind="stable")[np.count_nonzero(owners < 0) :]
+    order = order[(exponents != 0).any(axis=0)[order]]
     elements, starts = np.unique(owners[order], return_index=True)
     others = digits_of_sums(np.array(sums, dtype=np.int64)[order])
     parts = []

@@ -161,6 +161,11 @@ class Block(NamedTuple):
     absent: Array
     pairs: Array
 
+    def at_corners(self, own: Array, at: Array | None = None) -> Array:
+        """Return what (n, cells * size) linear functions are at each corner of each cell: (n, cells, n_corners)."""
+        at = self.corners.at if at is None else at
+        return np.asarray((own.reshape(-1, self.size) @ at.T).reshape(len(own), self.cells, len(at)))
+
     def of_groups(self, found: Array, *, together: bool) -> Array:
         """Return numbers of the corners of each group, (n, n_groups, n_corners), of (n, cells, n) numbers.
 
@@ -371,7 +376,7 @@ class Layout:
         """Return bounds of what one row adds to linear functions of the sums, (n,) each: but for `room`, and floats."""
         least, most = np.zeros((2, len(linear)))
         for block, own in self.parts(linear):
-            held = np.einsum("kcj,vj->kcv", own.reshape(len(own), block.cells, block.size), block.corners.at)
+            held = block.at_corners(own)
             least, most = least + held.min(axis=(1, 2)).clip(max=0), most + held.max(axis=(1, 2)).clip(min=0)
         return least, most
 

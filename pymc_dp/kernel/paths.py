@@ -66,6 +66,11 @@ class Paths(Conjugate):
         return self.evidence
 
     @property
+    @override
+    def public(self) -> tuple[Any, ...]:
+        return self.n_chains, self.n_steps, self.start, self.transition, self.steps
+
+    @property
     def reached(self) -> Array:
         """Which states a path may be in at each step: (n_steps, n_states)."""
         found = [self.start > 0]
