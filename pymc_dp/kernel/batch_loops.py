@@ -192,6 +192,18 @@ def release(numbers, rng, total, halves, products, released):  # type: ignore[no
             place += 1
 
 
+def _lasting(kind: Any) -> bool:
+    """Whether a type is of numbers, arrays and generators alone, so that a loop for it may be kept on disk.
+
+    Numba's index of what it keeps names the class of every named tuple. Where one of them is not found, it cannot be
+    read at all: no process that lacks the class, another version of it perhaps, would make a step.
+    """
+    if isinstance(kind, numba.types.BaseAnonymousTuple):
+        return all(map(_lasting, kind.types))
+    entry = kind.dtype if type(kind) is numba.types.Array else kind
+    return isinstance(entry, (numba.types.Number, numba.types.Boolean)) or kind == numba.types.npy_rng
+
+
 @intrinsic
 def _function(context, address, arguments):  # type: ignore[no-untyped-def]
     """Return the compiled function at an address, which takes arguments of such types and returns nothing."""
@@ -240,10 +252,13 @@ def _steps(addresses, lanes, rows, columns, places, keys, found, given, sums, re
         take(state, step, released)
 
 
+_fresh = numba.njit(**{**FLAGS, "cache": False})(_steps.py_func)
+
+
 def stepping(fill: Any, mapped: Any, ask: Any, take: Any, lanes: int, types: tuple[Any, ...]) -> Callable[..., None]:
     """Return the loop over steps, for arguments of such types. What it calls is handed over by address.
 
-    So it is compiled for types alone, whatever the model is, and kept on disk.
+    So it is compiled for types alone, whatever the model is, and kept on disk for states of arrays and numbers.
 
     Parameters
     ----------
@@ -266,7 +281,8 @@ def stepping(fill: Any, mapped: Any, ask: Any, take: Any, lanes: int, types: tup
     ]
     addresses = tuple(_address(*one) for one in called)
     others = numba.int64, numba.types.npy_rng, numba.typeof(EXAMPLE)
-    loop = _steps.compile((numba.types.UniTuple(numba.int64, len(called)), numba.int64, *types, *others))
+    dispatcher = _steps if _lasting(state) else _fresh
+    loop = dispatcher.compile((numba.types.UniTuple(numba.int64, len(called)), numba.int64, *types, *others))
 
     def steps(*arguments: Any, kept: Any = called) -> None:  # an address is good for as long as its function is kept
         loop(addresses, lanes, *arguments)

@@ -184,7 +184,8 @@ class BatchWalk(Once):
         take : compiled function of (state, step, released)
             Follows the noised sum of a step, behind which the matrix of products stands row by row. It is not trusted.
         state
-            Of these two, and of any kind that Numba takes.
+            Of these two, and of any kind that Numba takes. For a tuple of arrays, numbers and generators, nested
+            perhaps, the loop is kept on disk.
         steps : int
 
         Raises

@@ -13,8 +13,6 @@ from pymc_dp.errors import BudgetExceeded, PrivacyError
 from pymc_dp.kernel import Grant, Kernel, Table
 from pymc_dp.kernel.account import Once, covers, repeated
 
-_BEGINS: ContextVar[bool] = ContextVar("_BEGINS", default=False)
-
 
 @final
 class Token(Once):
@@ -28,7 +26,12 @@ class Token(Once):
 
     def __init__(self, number: int) -> None:
         super().__init__()
-        self.number, self._used = number, False
+        self.number, self._used, self._open = number, False, False
+
+    @property
+    def open(self) -> bool:
+        """Whether its chain begins now, here: not in a fork, nor later, in a copy of the context that it began in."""
+        return self._open and self._birthplace.here
 
     @contextmanager
     def begins(self) -> Iterator[None]:
@@ -43,17 +46,22 @@ class Token(Once):
         with self._lock:
             if self._used:
                 raise BudgetExceeded("A chain has begun by this token: another one would be another release.")
-            self._used = True
-        before = _BEGINS.set(True)
+            self._used = self._open = True
+        before = _BEGINS.set(self)
         try:
             yield
         finally:
+            self._open = False
             _BEGINS.reset(before)
+
+
+_BEGINS: ContextVar[Token | None] = ContextVar("_BEGINS", default=None)
 
 
 def require_token() -> None:
     """Raise where no chain begins that has taken its token."""
-    if not _BEGINS.get():
+    token = _BEGINS.get()
+    if token is None or not token.open:
         raise PrivacyError("A chain begins by setup_chain alone, which takes the token of one that was paid for.")
 
 

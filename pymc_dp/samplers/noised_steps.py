@@ -53,6 +53,8 @@ def nothing_before(position: Any, memory: Any, eta: float, constants: Any) -> No
 class Followed(NamedTuple):
     """What compiled steps read and write: functions of what was released, and public numbers.
 
+    It is handed over as a tuple without names, for which the loop over steps is kept on disk.
+
     Attributes
     ----------
     position : (size,) array
@@ -91,9 +93,10 @@ def asking(before: Any) -> Any:
 
     @numba.njit(error_model="numpy")
     def ask(state, step, parameters):  # type: ignore[no-untyped-def]
-        before(state.position, state.memory, state.sizes[step], state.constants)
+        chain = Followed(*state)
+        before(chain.position, chain.memory, chain.sizes[step], chain.constants)
         for j in range(parameters.size):
-            parameters[j] = state.position[j]
+            parameters[j] = chain.position[j]
 
     return ask
 
@@ -104,14 +107,15 @@ def taking(after: Any, prior: Any) -> Any:
 
     @numba.njit(error_model="numpy")
     def take(state, step, released):  # type: ignore[no-untyped-def]
-        (of_prior,) = prior(state.position)
-        size, slope = state.position.size, state.slope
+        chain = Followed(*state)
+        (of_prior,) = prior(chain.position)
+        size, slope = chain.position.size, chain.slope
         for j in range(size):
-            slope[j] = of_prior[j] + state.scale * released[j]
+            slope[j] = of_prior[j] + chain.scale * released[j]
         for j in range(size, released.size):
-            slope[j] = state.share * released[j]
-        sizes, constants = state.sizes, state.constants
-        after(state.position, state.memory, sizes[step], state.sigma, constants, slope, state.tuning, state.rng)
+            slope[j] = chain.share * released[j]
+        sizes, constants = chain.sizes, chain.constants
+        after(chain.position, chain.memory, sizes[step], chain.sigma, constants, slope, chain.tuning, chain.rng)
 
     return take
 

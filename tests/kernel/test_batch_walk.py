@@ -5,6 +5,7 @@ import pickle
 from collections import namedtuple
 from contextlib import nullcontext
 from fractions import Fraction
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -17,7 +18,7 @@ from pymc_dp.errors import ArgumentError, BudgetExceeded, PrivacyError, ReleaseE
 from pymc_dp.kernel import LedgerAccount, RowMap
 from pymc_dp.kernel.account import Rehearsal, covers, repeated
 from pymc_dp.kernel.accounting.events import SubsampledGaussianEvent
-from pymc_dp.kernel.batch_loops import fixed_rows, poisson_rows, waiting
+from pymc_dp.kernel.batch_loops import _steps, fixed_rows, poisson_rows, waiting
 from pymc_dp.kernel.batch_walk import BatchWalk, batch_event
 from pymc_dp.kernel.limits import UNITS
 from pymc_dp.kernel.rowmap import LANES
@@ -76,6 +77,29 @@ def test_functions_are_compiled_for_the_types_of_each_state(lookup):
     np.testing.assert_array_equal(found[1], found[0].astype(np.float32))
     np.testing.assert_array_equal(found[2], found[0])
     np.testing.assert_array_equal(found[3], np.trunc(found[0]))
+
+
+@numba.njit
+def from_first(state, step, parameters):
+    parameters[:] = state[0]
+
+
+@numba.njit
+def to_second(state, step, released):
+    state[1][step] = released
+
+
+def test_classes_of_states_are_not_named_on_disk(lookup):
+    """Where one is not found, Numba cannot read its index of what is kept, and no walk of a process would work."""
+    walk = BatchWalk({"i": np.arange(4)}, Rehearsal("replace"), lookup, size=D, steps=2, bound=1.0, scale=1.0, rate=1.0)
+    numbers, seen = np.zeros(KINDS * D), np.zeros((1, D))
+    walk.walk(from_first, to_second, (numbers, seen), 1)
+    walk.walk(ask, take, State(numbers, seen, False), 1)
+    line = _steps.py_func.__code__.co_firstlineno
+    (index,) = Path(_steps.stats.cache_path).glob(f"batch_loops._steps-{line}.*.nbi")
+    named = index.read_bytes()
+    assert b"Numbers" in named, "classes are named, those of the kernel"
+    assert __name__.encode() not in named
 
 
 def neighbours(rng, relation, most=12):

@@ -1,6 +1,7 @@
 """Ranges that are found on public rows, against those of other rows; and what pays for a chain."""
 
 import copy
+from contextvars import copy_context
 
 import numpy as np
 import pymc as pm
@@ -12,7 +13,7 @@ from pymc_dp.accounting import ApproximateEvent, PureEvent, ZCDPEvent
 from pymc_dp.inspection.inspect import inspect
 from pymc_dp.kernel.account import repeated
 from pymc_dp.rows.gate import opened_gate
-from pymc_dp.samplers.chain_account import ChainAccount
+from pymc_dp.samplers.chain_account import ChainAccount, Token
 from pymc_dp.samplers.row_ratio import RowRatio
 from pymc_dp.step_methods.metropolis.coefficients import coefficients_of
 from pymc_dp.transforms.prior_model import shared_prior_model
@@ -190,6 +191,24 @@ def test_a_chain_may_charge_once_and_no_more_than_was_paid():
         with pytest.raises(dp.errors.BudgetExceeded):  # a part was used, and the other is for less
             both.charge(event, "chain")
     both.charge(steps, "chain")
+
+
+def test_a_token_counts_while_its_chain_begins_and_neither_later_nor_in_a_fork(monkeypatch):
+    token, event = Token(0), ZCDPEvent(rho=0.1)
+    with token.begins():
+        kept = copy_context()
+        kept.run(ChainAccount, "replace", event)
+        with Token(1).begins():
+            ChainAccount("replace", event)
+        ChainAccount("replace", event)
+        with monkeypatch.context() as fork:
+            fork.setattr("pymc_dp.kernel.process._generation", object())  # as the hook of a fork does
+            with pytest.raises(dp.errors.PrivacyError, match="by setup_chain alone"):
+                ChainAccount("replace", event)
+    with pytest.raises(dp.errors.PrivacyError, match="by setup_chain alone"):
+        kept.run(ChainAccount, "replace", event)
+    with pytest.raises(dp.errors.BudgetExceeded, match="has begun by this token"), token.begins():
+        pass
 
 
 @pytest.mark.filterwarnings("ignore::pymc_dp.errors.RepeatedReleaseWarning")

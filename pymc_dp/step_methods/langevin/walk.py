@@ -139,7 +139,7 @@ class GradientWalk(PrivateStep):
         position = np.zeros(self.gradients.size)
         walk = self._walk_over(rows, Rehearsal(self.neighbours), 1)
         state = self._followed(walk, position, self.remembered(position.size), np.zeros(1), np.random.default_rng(0))
-        walk.compile(*self._followers, state)
+        walk.compile(*self._followers, tuple(state))
 
     # --- the rows -----------------------------------------------------------------------------------------------------
 
@@ -259,7 +259,7 @@ class GradientWalk(PrivateStep):
         tuning, all_sizes = self.count < self.tuning_steps, self.course.sizes[self.count : self.count + steps]
         for sizes in self.stretches(memory, all_sizes):
             state = self._followed(walk, position, memory, sizes, self.generator, tuning=tuning)
-            walk.walk(*self._followers, state, len(sizes))
+            walk.walk(*self._followers, tuple(state), len(sizes))
         return self.gradients.point(position, point)
 
     def __copy__(self) -> Self:

@@ -3,12 +3,14 @@
 import dataclasses
 from contextlib import nullcontext
 
+import numba
 import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dp as dp
 from pymc_dp.inspection.inspect import inspect
+from pymc_dp.kernel.batch_loops import _lasting
 from pymc_dp.samplers.batch_gradients import BatchGradients
 from pymc_dp.transforms.prior_model import shared_prior_model
 
@@ -58,6 +60,13 @@ def test_rows_that_are_held_in_half_of_the_memory_give_the_same_gradients(begin)
     np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
     for step in (wide, narrow):
         assert np.isfinite(flat(step, step._moved(start(step), 50))).all()
+
+
+def test_the_loop_over_steps_is_kept_on_disk(begin):
+    step = begin()
+    position, rng = flat(step, start(step)), np.random.default_rng(0)
+    state = step._followed(step._batch_walk, position, np.zeros(0), np.ones(1), rng)
+    assert _lasting(numba.typeof(tuple(state))) and not _lasting(numba.typeof(state))
 
 
 @pytest.mark.usefixtures("begins")
