@@ -18,7 +18,11 @@ from pymc_dp.step_methods.funding import Claims
 from pymc_dp.step_methods.gibbs import TemperedGibbs
 
 REGIONS, MONTHS, STATES, ROWS, ITERATIONS = 14, 47, 10, 20_000, 200
-PRIORS = ("start", "transition", *(f"{name}_profile" for name in ("kind", "actor", "civilians", "state_forces", "others")))
+PRIORS = (
+    "start",
+    "transition",
+    *(f"{name}_profile" for name in ("kind", "actor", "civilians", "state_forces", "others")),
+)
 LEVELS = {"kind": 3, "actor": 8, "civilians": 2, "state_forces": 2, "others": 2}
 
 

@@ -258,7 +258,7 @@ def test_numbers_that_floats_do_not_hold_and_other_classes_are_refused_before_th
         k.draw([OneEach(prior=[[0.0, 1e-100]], **one)])
 
     class Cheap(OneEach.__base__):
-        linear = range = check_floats = _draw = None
+        linear = public = range = check_floats = _draw = None
 
     for families in ([], [Cheap()], [OneEach]):
         with pytest.raises(ArgumentError, match="known"):
