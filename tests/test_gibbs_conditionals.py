@@ -111,6 +111,15 @@ def test_kinds_of_whole_numbers_give_the_posterior_of_their_rows():
     assert idata["posterior"]["share"].std() == pytest.approx(deviation, rel=0.25)
 
 
+def test_successes_of_trials_that_are_a_column_are_gone_through_row_by_row():
+    """Exact sums of them would be of rows that are read with their own trials."""
+    trials = np.array([3, 5, 4, 8] * 5)
+    with pm.Model() as model:
+        pm.Binomial("y", pm.Data("trials", trials), pm.Uniform("p", 0.1, 0.9), observed=trials // 2)
+    lines, _ = drawn(model, domain=dp.Domain(bounds={"y": (0, 3), "trials": (3, 9)}))
+    assert lines["p"].startswith(f"{GRID}, by rows")
+
+
 def test_levels_of_a_released_model_are_gone_through_at_no_cost():
     """A mixture of two known rates, of a release: the chance of each is that of the density of the release."""
     with pm.Model() as model:
