@@ -111,6 +111,28 @@ def test_kinds_of_whole_numbers_give_the_posterior_of_their_rows():
     assert idata["posterior"]["share"].std() == pytest.approx(deviation, rel=0.25)
 
 
+def test_successes_of_trials_that_are_a_column_are_gone_through_row_by_row():
+    """Exact sums of them would be of rows that are read with their own trials."""
+    trials = np.array([3, 5, 4, 8] * 5)
+    with pm.Model() as model:
+        pm.Binomial("y", pm.Data("trials", trials), pm.Uniform("p", 0.1, 0.9), observed=trials // 2)
+    lines, _ = drawn(model, domain=dp.Domain(bounds={"y": (0, 3), "trials": (3, 9)}))
+    assert lines["p"].startswith(f"{GRID}, by rows")
+
+
+def test_latents_of_rows_that_lie_far_apart_have_less_of_beta():
+    """The kernel holds what a row adds below 2^13 nats; here a row moves its class by (900 / 5)^2 / 2 nats."""
+    y = np.array([50.0, 950.0] * 6)
+    with pm.Model() as model:
+        z = pm.Bernoulli("z", 0.5, shape=len(y))
+        pm.Normal("y", pm.Uniform("mu", 0.0, 1000.0, shape=2)[z], 5.0, observed=y)
+    with dp.testing.insecure_randomness(1):
+        _, idata = drawn(model, 20, dp.Domain(bounds={"y": (0.0, 1000.0)}), epsilon=1e7)
+    beta = float(dict(idata.dp.report().record["sampler"]["facts"])["beta"])
+    assert 2.0**11 < beta * 1000.0**2 / 2 / 5.0**2 <= 2.0**14
+    np.testing.assert_allclose(np.sort(idata["posterior"]["mu"][0, -1]), [50, 950], atol=20)
+
+
 def test_levels_of_a_released_model_are_gone_through_at_no_cost():
     """A mixture of two known rates, of a release: the chance of each is that of the density of the release."""
     with pm.Model() as model:

@@ -22,6 +22,8 @@ from pymc_dp.transforms.likelihood import TableLikelihood
 
 ROOM, ROUNDED = 1 + 1e-9, 2.0**-22
 """By how much a range is widened; and in nats, for what rounding of coefficients adds to it at another power."""
+LEAST_BETA = 2.0**-64
+"""At which what a row adds is tried."""
 
 
 class GibbsSums(KernelSums):
@@ -160,6 +162,8 @@ class Choice(SumsAsked):
 class ChoiceOfRows(SumsAsked):
     """A choice for each row, by what it adds to the sums of cells that do not know of the choice.
 
+    The kernel holds what a row adds below 2^13 nats. Ranges of more are those at less of β.
+
     Attributes
     ----------
     rows : ModelSums
@@ -179,8 +183,25 @@ class ChoiceOfRows(SumsAsked):
 
     @override
     def _event(self, beta: float) -> BoundedRangeEvent:
-        layout, possible = self.rows.layout, self.public > -np.inf
-        return layout.choice(layout.exponents(self.coefficients[possible], beta), len(possible))
+        return self.rows.layout.choice_for_each(self.coefficients, beta=beta, public=self.public)
+
+    @override
+    def range(self, beta: float = 1.0) -> float:
+        found = super().range(beta)
+        return found if np.isfinite(found) or not self.most_beta else super().range(self.most_beta)
+
+    @property
+    def most_beta(self) -> float:
+        """About the largest β <= 1 at which the kernel holds what a row adds to a choice of its own; 0 for none."""
+        beta = 1.0
+        while beta > LEAST_BETA:
+            try:
+                self.event(beta)
+            except ArgumentError:
+                beta /= 2
+            else:
+                return beta
+        return 0.0
 
     @override
     def _make(self, beta: float, pay: Grant | Pool) -> Array:

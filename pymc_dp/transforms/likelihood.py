@@ -20,6 +20,7 @@ from pymc_dp.families.statistic import ExposedCounts, LevelCounts
 from pymc_dp.inspection.findings import Inspection, Observed
 from pymc_dp.inspection.interpreted import kept_while_shared
 from pymc_dp.inspection.rows import Array, rebuild
+from pymc_dp.inspection.totals import SUCCESSES
 from pymc_dp.kernel.readings import Counts, Numbers, Places, Powers
 from pymc_dp.release.plan import lay_out, table_problems
 from pymc_dp.release.statistics import Statistics, family_of
@@ -79,8 +80,8 @@ class TableLikelihood:
     def summable(self) -> bool:
         """Whether exact sums are enough, and few corners close to what a row adds are known."""
         statistic = self.statistic
-        if isinstance(statistic, ExposedCounts | GramSums):
-            return False
+        if isinstance(statistic, ExposedCounts | GramSums) or self.observed.distribution == SUCCESSES:
+            return False  # a row of these is read with its own total or exposure
         reading = statistic.reading()
         if isinstance(reading, Numbers) and reading.together == "apart":
             return len(reading.reaches) == 1

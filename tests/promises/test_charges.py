@@ -175,6 +175,23 @@ def test_hidden_states_are_charged_for_all_profiles_of_a_row_and_each_profile_fo
     assert 0.9 * (two + three) < found["states"] <= (two + three) * (1 + 1e-4)
 
 
+@pytest.mark.parametrize("public", [True, False])
+def test_one_category_in_two_cells_is_charged_for_both_profiles(public: bool) -> None:
+    """A row whose columns are private may leave its cell and keep its category, of which two profiles say much."""
+    numbers, least = np.arange(24), np.array([0.01, 0.2, 0.2])
+    with pm.Model(coords={"region": range(2), "month": range(3)}) as model:
+        start, moves = pm.Dirichlet("start", np.ones(2)), pm.Dirichlet("moves", np.ones((2, 2)))
+        states = dp.markov.MarkovStates("states", start, moves, dims=("region", "month"))
+        cell = states[pm.Data("region_index", numbers % 2), pm.Data("month_index", numbers // 2 % 3)]
+        profile = dp.TruncatedDirichlet("profile", np.ones((2, 3)), least)
+        pm.Categorical("y", profile[cell], observed=numbers % 7 % 3)
+    columns = {"region_index": (0, 1), "month_index": (0, 2)}
+    domain = dp.Domain(public=list(columns)) if public else dp.Domain(bounds=columns)
+    idata = ran(model, dp.OPS(assume_converged=True, scans=5), domain)
+    wide = np.log((least + 1 - least.sum()) / least)
+    assert etas_over_power(idata) == pytest.approx([wide[0] + (wide[1] if public else wide[0])])
+
+
 @pytest.mark.parametrize("kind", ["logistic", "linear"])
 @pytest.mark.parametrize("relation", ["replace", "add_remove"])
 def test_coefficients_in_a_ball_are_charged_for_their_range(

@@ -97,6 +97,11 @@ class LatentUpdate(SumsUpdate):
         coefficients = sums.whole(np.concatenate(parts, axis=1))
         return ChoiceOfRows(of=self.of, rows=sums, coefficients=coefficients, public=public)
 
+    def most_beta(self, states: Sequence[Values]) -> float:
+        """Return about the largest β <= 1 at which the kernel holds what a row adds, at all of some states; public."""
+        with np.errstate(all="ignore"):
+            return min(self.asked(values, 0).most_beta for values in states)
+
     @override
     def draw(self, rng: np.random.Generator, values: Values) -> Array:
         asked = self.ready(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,12 @@ class Scan:
     def slacks(self) -> tuple[float, ...]:
         """What is added to what these cost."""
         return tuple(one.slack for one in self.plan.priced if one.most > 0)
+
+    @cached_property
+    def most_beta(self) -> float:
+        """Above which the kernel would not hold what rows say of their latents."""
+        latents = [update for update in self.updates if isinstance(update, LatentUpdate)]
+        return min((update.most_beta(self.plan.states) for update in latents), default=1.0)
 
     @property
     def floats(self) -> bool:

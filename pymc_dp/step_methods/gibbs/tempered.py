@@ -236,6 +236,7 @@ class TemperedGibbs(PrivateStep):
             beta, pool = self.scan.plan.pooled(funding.budget, funding.chains, funding.steps)
             if beta > GAIN * self.beta:
                 self.beta, spending = beta, pool
+        self.beta = min(self.beta, self.scan.most_beta)
         return self._priced_at(funding, spending)
 
     def _priced_at(self, funding: Funding, spending: Spending | None) -> Event:

@@ -72,7 +72,9 @@ class StatesPosterior:
         found = hidden_markov(prior_model, {table.name: table.parameters for table in tables})
         if found is None or any(table.family.distribution != "categorical" for table in tables):
             return None
-        value = sum(_range(one.profile, neighbours) for one in found.emissions.values()) * (1 + ROOM)
+        stays = {table.name: all(column.public for column in table.cells.columns) for table in tables}
+        parts = (_range(one.profile, neighbours, stays=stays[name]) for name, one in found.emissions.items())
+        value = sum(parts) * (1 + ROOM)
         if not 0 < value < math.inf:
             return None
         reason = "the least and the greatest probability of each category, over all states and profiles"
@@ -203,17 +205,19 @@ class StatesPosterior:
         return truncated_dirichlet(rng, item.constants[0], np.asarray(item.low, dtype=float))
 
 
-def _range(profile: Prior, neighbours: str) -> float:
+def _range(profile: Prior, neighbours: str, *, stays: bool) -> float:
     """Return how far neighbours move the log-likelihood over states and profiles: by each category's own range.
 
-    Between two categories these add up, wherever the rows are.
+    Two of these add up: of two categories where a row `stays` in its cell, else maybe of one in two cells.
     """
     assert profile.low is not None
     least = np.reshape(profile.low, (-1, profile.shape[-1])).astype(float)
     top = least + 1 - least.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         wide = np.sort(np.log(top.max(axis=0)) - np.log(least.min(axis=0)))
-    return float(wide[-2:].sum() if neighbours == "replace" else wide[-1])
+    if neighbours != "replace":
+        return float(wide[-1])
+    return float(wide[-2:].sum() if stays else 2 * wide[-1])
 
 
 def _agreement(chains: Array) -> tuple[float, float]:
