@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 import pymc_dp as dp
