@@ -1,8 +1,8 @@
 """Choices and accept bits of which log weights are public linear functions of exact sums: rows are read once.
 
 What a row adds is one of few whole vectors, or lies between them: a linear function of it is largest at a corner. So
-the kernel computes itself how far neighbours move the log weights, and nothing has to be enforced beside the whole
-numbers. The sums stay in here.
+the kernel computes itself how far neighbours move the log weights, and only the whole numbers have to be enforced. The
+sums stay in here.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def _elements(public: Any, n: int) -> int:
     return shape[0]
 
 
-def candidates_of(layout: Layout, coefficients: Any, beta: float, public: Any, axes: int = 2) -> tuple[Array, Array]:
+def candidates_of(layout: Layout, coefficients: Any, beta: float, public: Any) -> tuple[Array, Array]:
     """Check candidates: exponents, and public log weights."""
-    given, log_weights = given_candidates(coefficients, public, axes)
+    given, log_weights = given_candidates(coefficients, public)
     return layout.exponents(given, beta), log_weights

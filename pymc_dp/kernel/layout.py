@@ -482,10 +482,10 @@ def numbers(values: Any) -> Array:
     return found.astype(np.float64)
 
 
-def given_candidates(coefficients: Any, public: Any, axes: int = 2) -> tuple[Array, Array]:
+def given_candidates(coefficients: Any, public: Any) -> tuple[Array, Array]:
     """Check candidates: return coefficients, 0 for what is excluded, and public log weights."""
     given = numbers(coefficients)
-    if given.ndim != axes or not len(given):
+    if given.ndim != 2 or not len(given):
         raise ArgumentError("Coefficients must have a row for each candidate.")
     log_weights = draw.log_weights(public, given.shape[:-1])
     draw.slack(given.shape[-2])  # refuses too many

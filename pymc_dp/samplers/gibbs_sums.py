@@ -48,8 +48,13 @@ class GibbsSums(KernelSums):
         return self.opened(*paid)
 
     def regroup(self) -> None:
-        """Add up the rows anew, after released latents moved them to other cells."""
+        """Add up the rows again, after released latents moved them to other cells."""
         self.kernel.exchange(self.sums.read())
+
+
+def slack_of(of: GibbsSums, candidates: int, elements: int = 1) -> float:
+    """Return what the event of choices adds to their range at most: a row moves two elements of each table."""
+    return float(slack(candidates)) * min(elements, 2 * len(of.sums.tables)) + ROUNDED
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,8 +143,7 @@ class Choice(SumsAsked):
     @property
     @override
     def slack(self) -> float:
-        moved = 1 if self.owners is None else min(len(self.public), 2 * len(self.of.sums.tables))
-        return float(slack(self.public.shape[-1])) * moved + ROUNDED
+        return slack_of(self.of, self.public.shape[-1], 1 if self.owners is None else len(self.public))
 
     @override
     def _event(self, beta: float) -> BoundedRangeEvent:
@@ -179,7 +183,7 @@ class ChoiceOfRows(SumsAsked):
     @property
     @override
     def slack(self) -> float:
-        return float(slack(len(self.coefficients))) + ROUNDED
+        return slack_of(self.of, len(self.coefficients))
 
     @override
     def _event(self, beta: float) -> BoundedRangeEvent:
@@ -209,4 +213,4 @@ class ChoiceOfRows(SumsAsked):
         return kernel.choose_for_each(held, self.coefficients, beta=beta, public=self.public, pay=pay)
 
 
-__all__ = ["ROUNDED", "Choice", "ChoiceOfRows", "ConjugateDraw", "GibbsSums", "SumsAsked"]
+__all__ = ["ROUNDED", "Choice", "ChoiceOfRows", "ConjugateDraw", "GibbsSums", "SumsAsked", "slack_of"]

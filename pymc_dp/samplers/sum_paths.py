@@ -40,7 +40,7 @@ class SumPaths:
     states : sequence of Values
         Public, at which ranges are looked at.
     bases : sequence of float
-        What the log-likelihood of a row of each table has beside, which depends on no parameter.
+        The constant term of one row's log-likelihood, for each table.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class SumPaths:
     def __init__(
         self, of: GibbsSums, slopes: Callable[[Values], Array], states: Sequence[Values], bases: Sequence[float]
     ) -> None:
-        self._of, self._slopes, self._base = of, slopes, of.sums.of_rows(bases)
+        self.of, self._slopes, self._base = of, slopes, of.sums.of_rows(bases)
         found = self.at(states)
         if not np.isfinite(found).all():
             raise UnsupportedModelError([UNBOUNDED])
@@ -63,12 +63,7 @@ class SumPaths:
 
     def at(self, states: Sequence[Values]) -> Array:
         """Return coefficients of the log-likelihood at each of some states: (n_states, size)."""
-        return self._of.sums.whole(np.stack([self._slopes(values) for values in states])) + self._base
-
-    @property
-    def of(self) -> GibbsSums:
-        """What draws."""
-        return self._of
+        return self.of.sums.whole(np.stack([self._slopes(values) for values in states])) + self._base
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,7 +79,7 @@ class ModelSums:
         return np.concatenate(parts, axis=1)
 
     def flat(self, held: Mapping[str, ExactSums]) -> Array:
-        """Return sums in the order of `slopes_of`, of all tables: made-up ones, which are public."""
+        """Return sums in the order of `slopes_of`, of all tables: of simulated rows, which are public."""
         parts = []
         for table in self.tables:
             own, counts = held[table.name], isinstance(table.statistic, LevelCounts)
@@ -91,11 +91,11 @@ class ModelSums:
         parts = []
         for table in self.tables:
             own = slopes if table.name == name else np.zeros((len(slopes), table.cells.count, _width(table)))
-            parts.append((own @ _units(table)).reshape(len(slopes), -1))
-        return np.concatenate(parts, axis=1)
+            parts.append(own.reshape(len(slopes), -1))
+        return self.whole(np.concatenate(parts, axis=1))
 
     def added(self, rows: Sequence[Rows]) -> Array:
-        """Return the whole numbers that made-up rows add up to: (size,); public."""
+        """Return the whole numbers that simulated rows add up to: (size,); public."""
         parts = [tally.exact(own) for tally, own in zip(self.layout.tallies, rows, strict=True)]
         return np.concatenate([part.ravel() for part in parts]).astype(np.float64)
 

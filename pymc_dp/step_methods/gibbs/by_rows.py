@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, final, override
+from typing import ClassVar, final, override
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from pymc_dp.samplers.gibbs import GibbsRows, Here, RowConditional
 from pymc_dp.samplers.near_rows import REMEDY, no_digits
 from pymc_dp.samplers.rows import OfPublicRows
 from pymc_dp.simulation.rows import draw_rows
-from pymc_dp.step_methods.gibbs.grid import Conditional, Scores, Values, moved, spread
+from pymc_dp.step_methods.gibbs.grid import GridUpdate, Values
 from pymc_dp.step_methods.gibbs.paying import Payment
 
 TABLES, ROWS = 12, 100
@@ -45,20 +45,11 @@ class RowChoice:
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RowGrid(Conditional):
-    """Choice of a cell of a public grid by the kernel, then a uniform draw within the cell, which is post-processing.
-
-    Elements that are independent given the rest, and one of which each row chooses by a column, are chosen together;
-    others one after the other. Levels of a discrete variable are a grid without widths.
+class RowGrid(GridUpdate):
+    """Choice of a cell of a public grid by rows. Elements are chosen together where a column says which a row sees.
 
     Attributes
     ----------
-    points : (n_points, *shape) array
-        Middles of the cells, or levels.
-    widths : (*shape) array
-        Width of the cells of each element; 0 for levels.
-    scores : Scores
-        Of what is public.
     given : RowConditional
     first : int
         Place of its first choice in the scan.
@@ -67,22 +58,9 @@ class RowGrid(Conditional):
     """
 
     kind: ClassVar[str] = "exponential mechanism on a grid, by rows"
-    points: Array
-    widths: Array
-    scores: Scores
     given: RowConditional
     first: int
     payments: list[Payment]
-
-    @property
-    def together(self) -> bool:
-        """Whether all elements are one choice."""
-        return self.given.cell is not None
-
-    @property
-    def draws(self) -> int:
-        """How many choices there are in a scan."""
-        return 1 if self.together else int(np.prod(self.shape))
 
     def slack(self) -> float:
         """Return what whole weights add to the range of a choice."""
@@ -97,38 +75,18 @@ class RowGrid(Conditional):
         return here.range, no_digits(here.size, self.given.most_rows, here.range or np.inf, REMEDY)
 
     def _look(self, values: Values, element: int) -> Here:
-        return self.given.look(values, self._candidates(values, element))
-
-    def _candidates(self, values: Values, element: int) -> Array:
-        if self.together:
-            return self.points
-        return moved(np.array(values[self.name], dtype=np.float64).reshape(self.shape), element, self.points)
+        return self.given.look(values, self.candidates(values, element))
 
     @override
-    def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        size = int(np.prod(self.shape))
-        flat, held = self.points.reshape(len(self.points), size), dict(values)
-        current = np.array(values[self.name], dtype=np.float64).reshape(size)
-        for element in range(self.draws):
-            held[self.name] = current.reshape(self.shape)
-            candidates = self._candidates(held, element)
-            own: Any = slice(None) if self.together else element
-            public = self.scores.at(candidates, held)[:, own].T
-            place = self._place(rng, self._look(held, element), public, self.first + element)
-            if place is not None:
-                chosen = current.copy()
-                chosen[own] = flat[place, np.arange(size)[own]]
-                current[own] = spread(rng, chosen.reshape(self.shape), self.widths).reshape(size)[own]
-        return current.reshape(self.shape)
-
-    def _place(self, rng: np.random.Generator, here: Here, public: Array, place: int) -> Any:
-        """Draw a candidate, or one for each element; None where there is none at which rows have a density."""
-        payment = self.payments[-1]
+    def chosen(self, rng: np.random.Generator, values: Values, element: int) -> Array | int | None:
+        payment, place, here = self.payments[-1], self.first + element, self._look(values, element)
         if not here.possible.any():
             return None
+        public = self.public(self.candidates(values, element), values, element)
         if not payment.pays(place, here.range):
             return choose(rng, np.where(here.possible, public, -np.inf))
-        return payment.drawn(place, RowChoice(given=self.given, here=here, public=public))
+        drawn: Array | int = payment.drawn(place, RowChoice(given=self.given, here=here, public=public))
+        return drawn
 
 
 def likelihoods_by_rows(inspection: RowInspection, rows: GibbsRows, states: Sequence[Mapping[str, Array]]) -> Array:

@@ -13,14 +13,13 @@ from pymc_dp.draws.finite_choice import choose
 from pymc_dp.errors import ArgumentError, Problem
 from pymc_dp.inspection.findings import Inspection
 from pymc_dp.inspection.rows import Array
-from pymc_dp.kernel.draw import slack
 from pymc_dp.kernel.tallies import Rows
 from pymc_dp.samplers.gibbs import NOTHING
-from pymc_dp.samplers.gibbs_sums import ROUNDED, Choice, ConjugateDraw, GibbsSums, SumsAsked
+from pymc_dp.samplers.gibbs_sums import ROUNDED, Choice, ConjugateDraw, GibbsSums, SumsAsked, slack_of
 from pymc_dp.samplers.near_rows import no_digits
 from pymc_dp.step_methods.gibbs.by_rows import TABLES, simulated
 from pymc_dp.step_methods.gibbs.conjugate_draws import Conjugate
-from pymc_dp.step_methods.gibbs.grid import Conditional, Scores, Values, moved, spread
+from pymc_dp.step_methods.gibbs.grid import Conditional, GridUpdate, Values
 from pymc_dp.step_methods.gibbs.owners import MANY
 from pymc_dp.step_methods.gibbs.paying import Payment
 from pymc_dp.transforms.likelihood import TableLikelihood
@@ -92,8 +91,10 @@ class SumsUpdate(Conditional):
             return None
         return asked
 
-    def _drawn(self, element: int, asked: SumsAsked) -> Any:
-        return self.payments[-1].drawn(self.first + element, asked)
+    @override
+    def draw(self, rng: np.random.Generator, values: Values) -> Array:
+        asked = self.ready(values)
+        return np.asarray(values[self.name] if asked is None else self.payments[-1].drawn(self.first, asked))
 
 
 @final
@@ -112,11 +113,6 @@ class SummedConjugate(SumsUpdate):
     def asked(self, values: Values, element: int) -> SumsAsked:
         family, back = self.given.by_sums(self.of.sums, values)
         return ConjugateDraw(of=self.of, family=family, back=back)
-
-    @override
-    def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        asked = self.ready(values)
-        return np.asarray(values[self.name] if asked is None else self._drawn(0, asked))
 
 
 @final
@@ -138,65 +134,45 @@ class PublicConjugate(Conditional):
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SummedGrid(SumsUpdate):
-    """Choice of a cell of a public grid, then a uniform draw within the cell, which is post-processing.
-
-    Elements that are independent given the rest are chosen together, others one after the other. Levels of a discrete
-    variable are a grid without widths.
+class SummedGrid(GridUpdate, SumsUpdate):
+    """Choice of a cell of a public grid by exact sums.
 
     Attributes
     ----------
-    points : (n_points, *shape) array
-        Middles of the cells, or levels.
-    widths : (*shape) array
-        Width of the cells of each element; 0 for levels.
-    together : bool
-    scores : Scores
-        Of what is public.
     slopes : Slopes
     owners : Owners
     """
 
     kind: ClassVar[str] = "exponential mechanism on a grid"
-    points: Array
-    widths: Array
-    together: bool
-    scores: Scores
     slopes: Slopes
     owners: Owners
 
-    @property
-    @override
-    def draws(self) -> int:
-        return 1 if self.together else self.scores.size
-
     @override
     def slack(self) -> float:
-        moved = min(self.scores.size, 2 * len(self.of.sums.tables)) if self.together else 1
-        return float(slack(len(self.points))) * moved + ROUNDED
+        return slack_of(self.of, len(self.points), self.scores.size if self.together else 1)
 
     @override
     def asked(self, values: Values, element: int) -> Choice | None:
-        candidates = self._candidates(values, element)
+        candidates = self.candidates(values, element)
         slopes = [np.reshape(one, (len(candidates), -1)) for one in self.slopes(candidates, values)]
         coefficients = self.of.sums.whole(np.concatenate(slopes, axis=1))
         numbers = np.isfinite(coefficients)
-        public, owners = self.scores.at(candidates, values), None
+        public, owners = self.public(candidates, values, element), None
         if self.together and self.scores.size > 1:
             owners = self.of.sums.of_cells(self.owners(values))
             if (owners == MANY).any():
                 return None
             kept = np.stack([numbers[:, owners == one].all(axis=1) for one in range(self.scores.size)])
-            public = np.where(kept, public.T, -np.inf)
+            public = np.where(kept, public, -np.inf)
         else:
-            public = np.where(numbers.all(axis=1), public[:, 0 if self.together else element], -np.inf)
+            public = np.where(numbers.all(axis=1), public.reshape(-1), -np.inf)
         if not (public > -np.inf).any(axis=-1).all():
             return None
         return Choice(of=self.of, coefficients=np.where(numbers, coefficients, 0.0), public=public, owners=owners)
 
     @override
     def look(self, values: Values, element: int) -> tuple[float, Problem | None]:
-        wide, problem = super().look(values, element)
+        wide, problem = SumsUpdate.look(self, values, element)
         wide = wide if wide > NOTHING else 0.0
         ends = self.points[[0, -1]] + self.widths * np.array([-0.5, 0.5]).reshape(-1, *[1] * len(self.shape))
         if self.widths.any() and not all(np.isfinite(one).all() for one in self.slopes(ends, values)):
@@ -204,36 +180,16 @@ class SummedGrid(SumsUpdate):
         asked = None if problem is not None or not wide else self.asked(values, element)
         if asked is None:
             return wide, problem
-        return wide, no_digits(
-            self.of.sums.most(asked.coefficients),
-            self.of.most_rows,
-            wide or np.inf,
-            FAR,
-        )
-
-    def _candidates(self, values: Values, element: int) -> Array:
-        if self.together:
-            return self.points
-        return moved(np.array(values[self.name], dtype=np.float64).reshape(self.shape), element, self.points)
+        return wide, no_digits(self.of.sums.most(asked.coefficients), self.of.most_rows, wide, FAR)
 
     @override
-    def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        size = self.scores.size
-        flat, held = self.points.reshape(len(self.points), size), dict(values)
-        current = np.array(values[self.name], dtype=np.float64).reshape(size)
-        for element in range(self.draws):
-            held[self.name] = current.reshape(self.shape)
-            asked = self.ready(held, element)
-            if not isinstance(asked, Choice):
-                continue
-            own: Any = slice(None) if self.together else element
-            payment, place = self.payments[-1], self.first + element
-            paid = payment.pays(place, asked.range(payment.beta) if payment.spending is not None else 0.0)
-            drawn = payment.drawn(place, asked) if paid else choose(rng, asked.public)
-            chosen = current.copy()
-            chosen[own] = flat[drawn, np.arange(size)[own]]
-            current[own] = spread(rng, chosen.reshape(self.shape), self.widths).reshape(size)[own]
-        return current.reshape(self.shape)
+    def chosen(self, rng: np.random.Generator, values: Values, element: int) -> Array | int | None:
+        asked, payment, place = self.ready(values, element), self.payments[-1], self.first + element
+        if not isinstance(asked, Choice):
+            return None
+        paid = payment.pays(place, asked.range(payment.beta) if payment.spending is not None else 0.0)
+        drawn: Array | int = payment.drawn(place, asked) if paid else choose(rng, asked.public)
+        return drawn
 
 
 def likelihoods_by_sums(

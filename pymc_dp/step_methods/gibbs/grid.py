@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, final, override
+from typing import Any, ClassVar, final, override
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -89,6 +89,66 @@ class Scores:
             if (owner == MANY).any():
                 total += flat[:, owner == MANY].sum(axis=1)[:, None]
         return settled(total)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GridUpdate(Conditional):
+    """Choice of a cell of a public grid by the kernel, then a uniform draw within the cell, which is post-processing.
+
+    Elements that are independent given the rest are chosen together, others one after the other. Levels of a discrete
+    variable are a grid without widths.
+
+    Attributes
+    ----------
+    points : (n_points, *shape) array
+        Middles of the cells, or levels.
+    widths : (*shape) array
+        Width of the cells of each element; 0 for levels.
+    together : bool
+    scores : Scores
+        Of what is public.
+    """
+
+    points: Array
+    widths: Array
+    together: bool
+    scores: Scores
+
+    @property
+    def draws(self) -> int:
+        """How many choices there are in a scan."""
+        return 1 if self.together else self.scores.size
+
+    def candidates(self, values: Values, element: int) -> Array:
+        """Return values of the variable among which one is chosen: (n_points, *shape)."""
+        if self.together:
+            return self.points
+        return moved(np.array(values[self.name], dtype=np.float64).reshape(self.shape), element, self.points)
+
+    def public(self, candidates: Array, values: Values, element: int) -> Array:
+        """Return public log weights of candidates, (n_points,), or (size, n_points) of elements together."""
+        return self.scores.at(candidates, values)[:, self._own(element)].T
+
+    @abstractmethod
+    def chosen(self, rng: np.random.Generator, values: Values, element: int) -> Array | int | None:
+        """Draw a candidate, or one for each element; None where there is none, and the variable stays."""
+
+    @override
+    def draw(self, rng: np.random.Generator, values: Values) -> Array:
+        size = self.scores.size
+        flat, held = self.points.reshape(len(self.points), size), dict(values)
+        current = np.array(values[self.name], dtype=np.float64).reshape(size)
+        for element in range(self.draws):
+            held[self.name] = current.reshape(self.shape)
+            place, own = self.chosen(rng, held, element), self._own(element)
+            if place is not None:
+                chosen = current.copy()
+                chosen[own] = flat[place, np.arange(size)[own]]
+                current[own] = spread(rng, chosen.reshape(self.shape), self.widths).reshape(size)[own]
+        return current.reshape(self.shape)
+
+    def _own(self, element: int) -> Any:
+        return slice(None) if self.together else element
 
 
 def spread(rng: np.random.Generator, chosen: Array, widths: Array) -> Array:

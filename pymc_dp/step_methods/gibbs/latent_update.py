@@ -102,11 +102,6 @@ class LatentUpdate(SumsUpdate):
         with np.errstate(all="ignore"):
             return min(self.asked(values, 0).most_beta for values in states)
 
-    @override
-    def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        asked = self.ready(values)
-        return np.asarray(values[self.name] if asked is None else self._drawn(0, asked))
-
 
 def moved_rows(latents: Sequence[RowLatent], tables: Sequence[TableLikelihood], values: Mapping[str, Array]) -> None:
     """Let rows stand in the cells of their latents, which are released."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from pymc import Model
-from pytensor.graph.basic import Variable
 
 from pymc_dp.errors import UnsupportedModelError
 from pymc_dp.inspection.columns import levels_of
 from pymc_dp.inspection.findings import Inspection, RowInspection
-from pymc_dp.inspection.priors import Prior, priors_of
+from pymc_dp.inspection.priors import Prior
 from pymc_dp.samplers.gibbs import GibbsRows
 from pymc_dp.samplers.gibbs_sums import GibbsSums
 from pymc_dp.step_methods.gibbs.grid import Ends
@@ -31,14 +29,9 @@ def ends_of(prior: Prior) -> Ends:
     return np.full(prior.shape, -np.inf), np.full(prior.shape, np.inf)
 
 
-def ends_by_variable(prior_model: Model) -> Mapping[Variable, Ends]:
-    """Bounds of every free variable of a prior model."""
-    return {prior.variable: ends_of(prior) for prior in priors_of(prior_model)}
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Likelihoods:
-    """The likelihoods of a model beside its prior model.
+    """The likelihoods of a model, and its prior model.
 
     Attributes
     ----------
@@ -98,4 +91,4 @@ def _of_rows(rows: RowInspection) -> Likelihoods:
     return Likelihoods(inspection=rows, prior_model=prior_model, tables=(), held=GibbsRows(rows, prior_model))
 
 
-__all__ = ["Likelihoods", "ends_by_variable", "ends_of", "likelihoods_of"]
+__all__ = ["Likelihoods", "ends_of", "likelihoods_of"]

@@ -393,6 +393,7 @@ class _Planner:
             shape=prior.shape,
             points=points,
             widths=widths,
+            together=given.cell is not None,
             scores=scores,
             given=given,
             first=first,

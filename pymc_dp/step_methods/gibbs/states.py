@@ -61,12 +61,7 @@ class StatePaths(SumsUpdate):
             evidence=sums.whole(np.concatenate(slopes, axis=1)),
             steps=sums.of_cells(self.owners(values)),
         )
-        return ConjugateDraw(of=self.of, family=family)
-
-    @override
-    def draw(self, rng: np.random.Generator, values: Values) -> Array:
-        asked = self.ready(values)
-        return np.asarray(values[self.name]) if asked is None else self._drawn(0, asked).reshape(self.shape)
+        return ConjugateDraw(of=self.of, family=family, back=lambda drawn: drawn.reshape(self.shape))
 
 
 @final
