@@ -39,8 +39,7 @@ class Family(ABC):
     event_ndims : tuple of int
         Number of trailing axes of each parameter.
     base : float or None
-        What the log-likelihood of a row has beside `plugin_logp`, which is free of the parameters, where that is the
-        same for all rows.
+        The constant term of one row's log-likelihood, which `plugin_logp` leaves out; None where rows differ in it.
     conjugate : tuple of ConjugateForm
         One for each parameter that has a conjugate prior, which `TemperedGibbs` draws exactly.
     """

@@ -57,8 +57,7 @@ def carried(digits: list[Array]) -> list[Array]:
 def behind_largest(digits: list[Array], possible: Array, finer: int) -> Array:
     """Return by how much numbers lie below the largest possible one along the last axis: floor(2^-finer distance).
 
-    Those more than 2^61 below are held at -2^62, whatever else is, and so are none above 0: numbers that are not
-    possible are held at 0.
+    A number more than 2^61 below is held at -2^62. A number that is not possible is held at 0. No result is above 0.
     """
     digits, left = carried(digits), possible
     for digit in reversed(digits):

@@ -1,4 +1,4 @@
-"""Draws and noised functions of exact sums, beside choices and accept bits of these; see `exact_choices`."""
+"""Draws and noised functions of exact sums. Choices and accept bits of these are in `exact_choices`."""
 
 from __future__ import annotations
 
